@@ -45,13 +45,13 @@ def change_file(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # A symbolic link stays a link.
-        place = path.resolve()
+        resolved = path.resolve()
         with _kubectl_locked(path):
-            text = _text(place)
+            text = _text(resolved)
             base = _parsed(path, text)
             wanted = change(base)
             if wanted != base:
-                write_private_file(place, _written(path, text, wanted))
+                write_private_file(resolved, _written(path, text, wanted))
     except OSError as error:
         raise UcpError(
             f"failed to write {path}: {error.strerror}",

@@ -241,13 +241,13 @@ def _object_problems(value: Object, schema: Mapping[str, Any], path: str) -> Ite
         if name not in value:
             yield f"{path}.{name} is required".lstrip(".")
     for name, inner in value.items():
-        place = f"{path}.{name}".lstrip(".")
+        field = f"{path}.{name}".lstrip(".")
         if name in properties:
-            yield from _problems(inner, properties[name], place)
+            yield from _problems(inner, properties[name], field)
         elif isinstance(more, Mapping):
-            yield from _problems(inner, more, place)
+            yield from _problems(inner, more, field)
         elif not more and not schema.get("x-kubernetes-preserve-unknown-fields"):
-            yield f"{place} is not a field; fields are: {some_of(sorted(properties), 12)}"
+            yield f"{field} is not a field; fields are: {some_of(sorted(properties), 12)}"
 
 
 def _is_a(value: Any, wanted: str) -> bool:

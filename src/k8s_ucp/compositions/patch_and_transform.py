@@ -211,15 +211,15 @@ def _add_connection_secret(request: Request, found: Response) -> None:
         raise CompositionError("patches of writeConnectionSecretToRef are not supported")
     ref = ref or {"name": f"{metadata['name']}-connection"}
     namespace = ref.get("namespace") or metadata.get("namespace")
-    place: dict[str, Any] = {"name": ref["name"]} | ({"namespace": namespace} if namespace else {})
+    about: dict[str, Any] = {"name": ref["name"]} | ({"namespace": namespace} if namespace else {})
     if isinstance(spec.get("environment"), str):
         # The label by which a team's mirror finds an environment's connection Secrets.
-        place["labels"] = {CONNECTION: spec["environment"]}
+        about["labels"] = {CONNECTION: spec["environment"]}
     data = {key: base64.b64encode(each).decode() for key, each in sorted(found.connection.items())}
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": place,
+        "metadata": about,
         "type": "connection.crossplane.io/v1alpha1",
         "data": data,
     }

@@ -73,9 +73,9 @@ class UserFunction:
             for path, content in files.items():
                 if ".." in PurePosixPath(path).parts:
                     raise CompositionError(f"{path} is not a path in a repository")
-                place = self.folder / path
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(content)
+                file = self.folder / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
 
     async def close(self) -> None:
         async with self._turn:
@@ -112,23 +112,23 @@ class CommittedFunction:
         try:
             await self._settle()
         except UcpError as error:
-            raise CompositionError(f"failed to read {self._place}: {error.message}") from error
-        if f"{self._place}/{MAIN}" not in (self._known or {}):
-            raise CompositionError(f"the core repository has no {self._place}/{MAIN}")
+            raise CompositionError(f"failed to read {self._path}: {error.message}") from error
+        if f"{self._path}/{MAIN}" not in (self._known or {}):
+            raise CompositionError(f"the core repository has no {self._path}/{MAIN}")
         return await self.process.answer(request)
 
     async def _settle(self) -> None:
-        listing = await asyncio.to_thread(self.repository.listing, self.branch, f"{self._place}/")
+        listing = await asyncio.to_thread(self.repository.listing, self.branch, f"{self._path}/")
         ids = {path: entry.id for path, entry in listing.items() if entry.mode.startswith("100")}
         if ids == self._known:
             return
         contents = await asyncio.to_thread(self.repository.contents, ids.values())
-        files = {path.removeprefix(f"{self._place}/"): contents[id] for path, id in ids.items()}
+        files = {path.removeprefix(f"{self._path}/"): contents[id] for path, id in ids.items()}
         await self.process.replace(files)
         self._known = ids
 
     @property
-    def _place(self) -> str:
+    def _path(self) -> str:
         return f"{FOLDER}/{self.name}"
 
 

@@ -51,8 +51,8 @@ class FenceRecord:
         if self.holder is None:
             return f"nobody since {when} (epoch {self.epoch})"
         who = self.holder
-        place = f"workspace {who.workspace} on machine {who.machine} ({who.provider} core)"
-        return f"{place} since {when} (epoch {self.epoch})"
+        holder = f"workspace {who.workspace} on machine {who.machine} ({who.provider} core)"
+        return f"{holder} since {when} (epoch {self.epoch})"
 
 
 class FenceHeld(UcpError):

@@ -22,26 +22,26 @@ from k8s_ucp.locks import folder_locked
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 
 
-def place_repository(
-    place: Path, make: Callable[[Path], Path], finish: Callable[[Path], None]
+def create_repository_at(
+    target: Path, make: Callable[[Path], Path], finish: Callable[[Path], None]
 ) -> bool:
-    """Create a repository at `place`; an existing one is kept unless it is incomplete.
+    """Create a repository at `target`; an existing one is kept unless it is incomplete.
 
     make: creates one in a folder that doesn't exist yet, and returns its git folder. finish:
     prepares it before it is moved. Returns whether the repository is new. Raises UcpError if there
-    is something else at `place`.
+    is something else at `target`.
     """
-    if place.is_file() or _has_history(place):
-        _refuse_broken(place)
+    if target.is_file() or _has_history(target):
+        _refuse_broken(target)
         return False
-    with _scratch(place) as scratch:
+    with _scratch(target) as scratch:
         made = make(scratch / "made")
-        if _is_occupied(place) and not _move_half(place, made, scratch / "half"):
-            _refuse_broken(place)
+        if _is_occupied(target) and not _move_half(target, made, scratch / "half"):
+            _refuse_broken(target)
             return False
         finish(made)
         try:
-            made.rename(place)
+            made.rename(target)
         except OSError as error:
             # Another process created the repository in the meantime, and it is complete.
             if error.errno not in _TAKEN:
@@ -50,14 +50,14 @@ def place_repository(
     return True
 
 
-def _move_half(place: Path, made: Path, away: Path) -> bool:
-    """Move an incomplete copy of `made` away; False if there is something else at `place`."""
+def _move_half(target: Path, made: Path, away: Path) -> bool:
+    """Move an incomplete copy of `made` away; False if there is something else at `target`."""
     try:
-        # If two processes replace it, the second one must check what the first one put in place.
-        with folder_locked(place):
-            if not _is_half_of(place, made):
+        # If two processes replace it, the second one must check what the first one put there.
+        with folder_locked(target):
+            if not _is_half_of(target, made):
                 return False
-            place.rename(away)
+            target.rename(away)
     except NotADirectoryError:
         return False
     except FileNotFoundError:
@@ -66,16 +66,16 @@ def _move_half(place: Path, made: Path, away: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _scratch(place: Path) -> Iterator[Path]:
-    """A temporary folder on the same file system as `place`."""
+def _scratch(target: Path) -> Iterator[Path]:
+    """A temporary folder on the same file system as `target`."""
     try:
-        folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=place.parent))
+        folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=target.parent))
     except OSError as error:
         if advise_space(error):
             raise
         raise UcpError(
-            f"failed to create a git repository in {place.parent}: {error.strerror}",
-            next=f"make {place.parent} writable and run the command again",
+            f"failed to create a git repository in {target.parent}: {error.strerror}",
+            next=f"make {target.parent} writable and run the command again",
         ) from error
     try:
         yield folder
@@ -91,16 +91,16 @@ def _has_history(git_folder: Path) -> bool:
     )
 
 
-def _is_occupied(place: Path) -> bool:
-    return os.path.lexists(place) and not (place.is_dir() and not any(place.iterdir()))
+def _is_occupied(target: Path) -> bool:
+    return os.path.lexists(target) and not (target.is_dir() and not any(target.iterdir()))
 
 
-def _refuse_broken(place: Path) -> None:
+def _refuse_broken(target: Path) -> None:
     """Git would find a repository in a parent folder instead, and change that one."""
-    if place.is_dir() and not (place / "HEAD").is_file():
+    if target.is_dir() and not (target / "HEAD").is_file():
         raise UcpError(
-            f"{place} exists and is neither empty nor a git repository",
-            next=f"move {place} away and run the command again",
+            f"{target} exists and is neither empty nor a git repository",
+            next=f"move {target} away and run the command again",
         )
 
 

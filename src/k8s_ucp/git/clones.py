@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.git.atomic_creation import place_repository
+from k8s_ucp.git.atomic_creation import create_repository_at
 from k8s_ucp.git.environment import Credential, split_credential
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.leftovers import UNFINISHED, sweep_repository, sweep_unfinished
@@ -33,23 +33,23 @@ def make_remote(folder: Path, *, branch: str = "main") -> Repository:
     Raises UcpError if `folder` contains something else.
     """
     try:
-        place = folder.resolve()
+        resolved = folder.resolve()
     except RuntimeError as error:
         raise UcpError(
             f"failed to create a git repository in {folder}: symbolic links lead in a circle",
             next="ls -l, and delete the link",
         ) from error
-    _make_folder(place.parent)
+    _make_folder(resolved.parent)
 
     def make(made: Path) -> Path:
         _init(made, branch, "--bare")
         _add_settings(made, _REMOTE_CONFIG)
         return made
 
-    if not place_repository(place, make, lambda made: keep_settings(made, local=True)):
+    if not create_repository_at(resolved, make, lambda made: keep_settings(made, local=True)):
         keep_settings(folder, local=True)
     sweep_repository(folder)
-    sweep_unfinished(place.parent)
+    sweep_unfinished(resolved.parent)
     return Repository(folder)
 
 
@@ -78,7 +78,7 @@ def make_clone(
         return made / ".git"
 
     repository = Repository(folder, credential=credential or found)
-    if not place_repository(git_folder, make, lambda made: keep_settings(made, local=local)):
+    if not create_repository_at(git_folder, make, lambda made: keep_settings(made, local=local)):
         _lead_to(repository, address)
         keep_settings(folder, local=local)
     sweep_repository(git_folder)

@@ -14,15 +14,15 @@ def local_folder(url: str) -> Path | None:
 
 def read_ref(folder: Path, ref: str) -> str | None:
     """The commit id of a ref; None: ask git, the ref is missing or stored in another format."""
-    for place in (folder, folder / ".git"):
-        if not (place / "HEAD").is_file():
+    for git_folder in (folder, folder / ".git"):
+        if not (git_folder / "HEAD").is_file():
             continue
         try:
-            return (place / ref).read_text("ascii").strip() or None
+            return (git_folder / ref).read_text("ascii").strip() or None
         except (OSError, ValueError):
             pass
         try:
-            lines = (place / "packed-refs").read_text("utf-8").splitlines()
+            lines = (git_folder / "packed-refs").read_text("utf-8").splitlines()
         except (OSError, ValueError):
             return None
         return next((line.split()[0] for line in lines if line.endswith(f" {ref}")), None)

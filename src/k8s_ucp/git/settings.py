@@ -24,9 +24,9 @@ _SCOPES = ("system", "global")
 
 def settings_file(folder: Path) -> Path | None:
     """The path of a repository's settings file; None if ucp did not create the repository."""
-    for place in (folder / ".git" / FILE, folder / FILE):
-        if place.is_file():
-            return place
+    for git_folder in (folder / ".git" / FILE, folder / FILE):
+        if git_folder.is_file():
+            return git_folder
     return None
 
 

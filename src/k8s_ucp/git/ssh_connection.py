@@ -64,11 +64,11 @@ def ssh_connection(url: str, configured: str) -> Iterator[SshConnection]:
     if not target or not base or _shares_already(base, target):
         yield SshConnection()
         return
-    place = tempfile.gettempdir()
-    short = _PLAIN.fullmatch(place) and len(place) <= _LONGEST - len("/ucp-ssh-12345678")
+    parent = tempfile.gettempdir()
+    short = _PLAIN.fullmatch(parent) and len(parent) <= _LONGEST - len("/ucp-ssh-12345678")
     # Only the user can enter the new folder, wherever it is.
-    place = place if short else "/tmp"  # noqa: S108
-    folder = Path(tempfile.mkdtemp(prefix="ucp-ssh-", dir=place))
+    parent = parent if short else "/tmp"  # noqa: S108
+    folder = Path(tempfile.mkdtemp(prefix="ucp-ssh-", dir=parent))
     connection = SshConnection(base, folder)
     try:
         yield connection

@@ -113,7 +113,9 @@ class KubeStore:
         if lookup.objects is None:
             labels = ",".join(f"{key}={value}" for key, value in sorted(lookup.labels.items()))
             return self.kube.list_all(kind, lookup.namespace or None, labels=labels or None)
-        found = (self.kube.find(kind, name, place or None) for place, name in lookup.objects)
+        found = (
+            self.kube.find(kind, name, namespace or None) for namespace, name in lookup.objects
+        )
         return [each for each in found if each]
 
     def _secret_values(

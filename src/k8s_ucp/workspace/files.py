@@ -27,11 +27,11 @@ def make_private_folder(folder: Path) -> None:
         if stat.S_IMODE(mode := folder.stat().st_mode) != FOLDER_MODE:
             if folder.is_symlink():
                 # It may lead to a folder that other programs need as it is.
-                place = folder.resolve()
+                resolved = folder.resolve()
                 raise UcpError(
                     f"{folder} must be private, but it is a symbolic link to a folder with mode "
-                    f"{stat.S_IMODE(mode):04o}: {place}",
-                    next=f"if nothing else uses it: chmod 700 {shlex.quote(str(place))}; "
+                    f"{stat.S_IMODE(mode):04o}: {resolved}",
+                    next=f"if nothing else uses it: chmod 700 {shlex.quote(str(resolved))}; "
                     f"otherwise: rm {shlex.quote(str(folder))}",
                 )
             folder.chmod(FOLDER_MODE)
@@ -141,16 +141,16 @@ def hide_from_git(folder: Path) -> None:
 
     Nothing depends on it, so it does without where nothing can be written.
     """
-    place = folder / ".gitignore"
+    file = folder / ".gitignore"
     with contextlib.suppress(OSError):
-        if not place.exists():
-            write_private_file(place, "*\n", replace=False)
+        if not file.exists():
+            write_private_file(file, "*\n", replace=False)
 
 
 def replace_file(path: Path, text: str) -> None:
     """Replace a user's file atomically; keeps its mode, and a link to it."""
-    place = path.resolve()
-    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    resolved = path.resolve()
+    temporary = resolved.with_name(f".{resolved.name}.{os.getpid()}.tmp")
     try:
         # Line endings are kept: the file may have been written on another system.
         temporary.unlink(missing_ok=True)
@@ -158,8 +158,8 @@ def replace_file(path: Path, text: str) -> None:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(stat.S_IMODE(place.stat().st_mode))
-        temporary.replace(place)
+        temporary.chmod(stat.S_IMODE(resolved.stat().st_mode))
+        temporary.replace(resolved)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -74,10 +74,10 @@ def beside(
         raise UcpError(f"failed to copy {source} to {target}: {error.strerror or error}") from error
 
 
-def _contents(place: Path) -> dict[str, bytes]:
+def _contents(source: Path) -> dict[str, bytes]:
     """All files by their path below a folder; or the content of a single file."""
-    files = [each for each in place.rglob("*") if each.is_file()] if place.is_dir() else [place]
-    return {str(each.relative_to(place)): each.read_bytes() for each in files}
+    files = [each for each in source.rglob("*") if each.is_file()] if source.is_dir() else [source]
+    return {str(each.relative_to(source)): each.read_bytes() for each in files}
 
 
 def _copy_folder(source: Path, target: Path, repository: Path | None) -> str:
