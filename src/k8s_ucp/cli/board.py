@@ -16,7 +16,7 @@ from k8s_ucp.board.live import LiveSource
 from k8s_ucp.board.repository import AppRepository
 from k8s_ucp.board.security import Sessions
 from k8s_ucp.board.server import Board, BoardServer, Rest, listen
-from k8s_ucp.cli.command import Invocation, declare, invocation, placed
+from k8s_ucp.cli.command import Invocation, declare, invocation, with_given_options
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.inspection.doctor import examined
 from k8s_ucp.cli.inspection.status import collect
@@ -113,7 +113,7 @@ def _board(call: Invocation, sessions: Sessions, *, write: bool) -> Board:
     )
 
     def advice(finding: Finding) -> Finding:
-        return replace(finding, next=placed(finding.next, call.given))
+        return replace(finding, next=with_given_options(finding.next, call.given))
 
     source = LiveSource(
         context.topology,
@@ -160,6 +160,6 @@ def _run(call: Invocation, action: Action) -> Outcome:
 
 
 def _outcome(call: Invocation, landing: Landing, warning: str) -> Outcome:
-    lines = [placed(words(each, landing), call.given) for each in landing.decisions]
+    lines = [with_given_options(words(each, landing), call.given) for each in landing.decisions]
     refused = any(each.status in REFUSALS for each in landing.decisions)
     return Outcome(not refused, "\n".join([*lines, *filter(None, [warning])]))

@@ -138,7 +138,7 @@ def _refuse_tracked(workspace: Workspace) -> None:
         )
 
 
-def placed(advice: str, given: Mapping[str, str]) -> str:
+def with_given_options(advice: str, given: Mapping[str, str]) -> str:
     """Add global options to the commands in an advice, so that they work from here.
 
     given: the global options of this command line that select workspace and topology, with values.

@@ -25,7 +25,7 @@ import typer.core
 import typer.main
 
 from k8s_ucp import __version__
-from k8s_ucp.cli.command import Invocation, placed
+from k8s_ucp.cli.command import Invocation, with_given_options
 from k8s_ucp.errors import UcpError, advise_space
 from k8s_ucp.workspace import advise_writable
 
@@ -291,7 +291,7 @@ def run(arguments: list[str]) -> int:
 
         error.next = _advise_ownership(error.__cause__) or error.next
         if error.next:
-            error.next = placed(error.next, _given)
+            error.next = with_given_options(error.next, _given)
         sys.stderr.write(f"ucp: {harmless(str(error))}\n")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
@@ -367,7 +367,7 @@ def _write_usage_error(error: typer.TyperException, text: str, arguments: Sequen
     if advice:  # a name that only looks alike is not what was meant: create, recreate
         text = text.partition(" Did you mean")[0].partition(" (Possible options")[0]
         text = text.partition(" Choose from:")[0]
-        advice = placed(advice, _given)
+        advice = with_given_options(advice, _given)
     else:
         advice = _usage_advice(error, arguments)
     # The option parser's name for a number with limits.

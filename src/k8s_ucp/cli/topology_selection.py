@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from k8s_ucp.cli.command import Invocation, placed
+from k8s_ucp.cli.command import Invocation, with_given_options
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import Workspace, enclosing_workspace, write_private_file
 
@@ -78,7 +78,9 @@ def start_command(call: Invocation, name: str) -> str:
     if file and file != workspace.topology_file:
         here = workspace.root == Path.cwd()
         command += f" --file {shlex.quote(file.name if here else str(file))}"
-    return placed(command, {flag: call.given[flag] for flag in call.given if flag == "--workspace"})
+    return with_given_options(
+        command, {flag: call.given[flag] for flag in call.given if flag == "--workspace"}
+    )
 
 
 def _defines(file: Path, name: str) -> bool:

@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from k8s_ucp.cli import main
-from k8s_ucp.cli.command import Invocation, declare, invocation, placed
+from k8s_ucp.cli.command import Invocation, declare, invocation, with_given_options
 from k8s_ucp.cli.console import Console
 from k8s_ucp.cli.failures.bug_report import KEPT, summary, write_report
 from k8s_ucp.errors import UcpError, UsageError
@@ -356,15 +356,15 @@ def test_only_the_secret_part_of_a_text_is_redacted(text: str, expected: str) ->
 def test_the_suggested_command_repeats_the_given_workspace(
     advice: str, expected: str | None
 ) -> None:
-    assert placed(advice, {"--workspace": "/a b"}) == (expected or advice)
-    assert placed(advice, {}) == advice
+    assert with_given_options(advice, {"--workspace": "/a b"}) == (expected or advice)
+    assert with_given_options(advice, {}) == advice
 
 
 @pytest.mark.parametrize("name", main.COMMANDS)
 def test_the_workspace_is_repeated_in_every_command(name: str) -> None:
     commands = getattr(main._load(name, []), "commands", {})
     for words in (name, *(f"{name} {each}" for each in commands)):
-        advice = placed(f"ucp {words} NAME", {"--workspace": "/a"})
+        advice = with_given_options(f"ucp {words} NAME", {"--workspace": "/a"})
         assert advice == f"ucp {words} --workspace /a NAME"
 
 

@@ -67,8 +67,8 @@ def _as_options(
     flag = next((flag for flag, known in values.items() if word in known), "")
     if value and f"--{name}" in options and not options[f"--{name}"].is_flag:
         flag, word = f"--{name}", value
-    placed = _is_given("--env", line) and word not in own and _PERHAPS_TAG.fullmatch(word)
-    if not flag and (placed or _TAG.fullmatch(word)):
+    has_env = _is_given("--env", line) and word not in own and _PERHAPS_TAG.fullmatch(word)
+    if not flag and (has_env or _TAG.fullmatch(word)):
         flag = "--tag" if "--tag" in options else "--to"
     again = flag in options and options[flag].multiple
     return [flag, word] if flag in options and (again or not _is_given(flag, line)) else []

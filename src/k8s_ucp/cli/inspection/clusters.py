@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from k8s_ucp import names
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, option, placed
+from k8s_ucp.cli.command import (
+    Output,
+    OutputOption,
+    declare,
+    invocation,
+    option,
+    with_given_options,
+)
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.kube import SECRET
@@ -55,7 +62,7 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         for each in data
     ]
     columns = ("name", "provider", "state", "version", "http")
-    none = f"no clusters on this machine; start them: {placed('ucp start', call.given)}"
+    none = f"no clusters on this machine; start them: {with_given_options('ucp start', call.given)}"
     call.show_list(output, data, columns, rows, none=none)
 
 

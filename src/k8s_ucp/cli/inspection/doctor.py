@@ -19,7 +19,7 @@ from k8s_ucp.cli.command import (
     invocation,
     notation,
     option,
-    placed,
+    with_given_options,
 )
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.inspection.doctor_fixes import fix as fix_findings
@@ -81,7 +81,10 @@ def examine(
     context = chosen_view(call)
     # Only ports and paths are read here; no program is started.
     seen = examined(context)
-    found = [replace(each, next=placed(each.next, call.given)) for each in checks.findings(seen)]
+    found = [
+        replace(each, next=with_given_options(each.next, call.given))
+        for each in checks.findings(seen)
+    ]
     if bundle:
         from k8s_ucp.cli.inspection.doctor_bundle import write_bundle
 

@@ -17,7 +17,7 @@ from k8s_ucp.cli.command import (
     declare,
     invocation,
     notation,
-    placed,
+    with_given_options,
 )
 from k8s_ucp.cli.inspection.status_page import page
 from k8s_ucp.cli.topology_selection import app_and_environment_names, chosen_view
@@ -95,7 +95,7 @@ def show(
                 seen,
                 {} if name else simulated_databases(context.topology),
                 call.console.width,
-                placed("ucp start", call.given),
+                with_given_options("ucp start", call.given),
             )
             if output is Output.table
             else notation(summary, output)
@@ -204,7 +204,7 @@ def _destroyed(found: Destruction, topology: str, call: Invocation) -> Status:
         "ended": found.ended,
         "kept": list(found.kept),
         "message": found.words(topology),
-        "next": placed(found.next, call.given),
+        "next": with_given_options(found.next, call.given),
     }
 
 
@@ -216,5 +216,5 @@ def _run(record: RunRecord, call: Invocation) -> Status:
         "began": record.began,
         "in": record.unfinished,
         "message": str(record),
-        "next": None if record.state == "running" else placed(record.next, call.given),
+        "next": None if record.state == "running" else with_given_options(record.next, call.given),
     }

@@ -16,8 +16,8 @@ from k8s_ucp.cli.command import (
     TakeoverOption,
     declare,
     option,
-    placed,
     plan_invocation,
+    with_given_options,
 )
 from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
 from k8s_ucp.cli.lifecycle.existing_core import ExistingCoreChoice, decide
@@ -178,7 +178,7 @@ def start(
         before=lambda: _write_down(call, wanted),
     )
     options = selecting(call, context.topology.name)
-    call.console.say(placed(summary_table(context, seconds), options))
+    call.console.say(with_given_options(summary_table(context, seconds), options))
 
 
 def _write_down(call: Invocation, wanted: StartRequest) -> None:

@@ -7,7 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation, option, placed
+from k8s_ucp.cli.command import (
+    Output,
+    OutputOption,
+    declare,
+    invocation,
+    notation,
+    option,
+    with_given_options,
+)
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.promotion.app_repository import app_repository
 from k8s_ucp.cli.promotion.options import AppArgument, BranchOption, RepoOption
@@ -72,7 +80,7 @@ def history(
         )
         for (_, name), held in holds.items():
             release = f"ucp rollback {app} --env {name} --release-hold"
-            advice = placed(with_repository(release, repo, branch), call.given)
+            advice = with_given_options(with_repository(release, repo, branch), call.given)
             call.console.say(f"{name}: {on_hold(held)}; release: {advice}")
     else:
         call.console.data(notation([_data(each) for each in found], output))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from k8s_ucp.cli.command import Invocation, Output, notation, placed
+from k8s_ucp.cli.command import Invocation, Output, notation, with_given_options
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import FALLBACK
@@ -40,7 +40,7 @@ def show_landing(
     for decision in landing.decisions:
         text = with_repository(words(decision, landing), repo, branch)
         show = console.refuse if decision.status in REFUSALS else console.say
-        show(placed(text, call.given))
+        show(with_given_options(text, call.given))
         for location in decision.locations:
             console.say(f"  {decision.note.env}: {location}")
     if output is not Output.table:
