@@ -105,16 +105,16 @@ class _Following:
             lost, problem, resources = self._core_lost, self._problem, self._resources
             last_seen = self._last_seen
         topology = self._source.topology
-        seen = examined.seen if examined else None
+        clusters = examined.snapshot if examined else None
         if applications is not None:
             ours = of_ours(list(applications.values()), topology.spec.core.adopt)
-            seen = replace(seen or ClusterSnapshot(core_ready=not lost), applications=ours)
-            examined = replace(examined, seen=seen) if examined else None
+            clusters = replace(clusters or ClusterSnapshot(core_ready=not lost), applications=ours)
+            examined = replace(examined, snapshot=clusters) if examined else None
         found = findings(examined) if examined else []
         return snapshot(
             BoardState(
                 topology,
-                seen,
+                clusters,
                 core_lost=lost,
                 heard=last_seen,
                 findings=[self._source.advice(each) for each in found],
@@ -130,14 +130,15 @@ class _Following:
         self._look.clear()
         found = self._source.examine()
         with self._lock:
-            self._core_lost = not found.seen.core_ready
+            self._core_lost = not found.snapshot.core_ready
             if not self._core_lost:
                 self._last_seen = time.time()
             before = self._examined
             if self._core_lost and before is not None:
                 # The last known state is shown as outdated.
-                seen = replace(before.seen, core_ready=False, components=found.seen.components)
-                found = replace(found, seen=seen)
+                components = found.snapshot.components
+                old = replace(before.snapshot, core_ready=False, components=components)
+                found = replace(found, snapshot=old)
             self._examined = found
 
     def _read_versions(self) -> None:

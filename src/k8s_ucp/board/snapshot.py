@@ -37,10 +37,10 @@ class BoardState:
     """Everything known at one moment; what could not be queried is empty or unchanged."""
 
     topology: Topology
-    seen: ClusterSnapshot | None = None
+    cluster_snapshot: ClusterSnapshot | None = None
     """None: nothing was queried yet."""
     core_lost: bool = False
-    """The core does not respond: `seen` is its last known state."""
+    """The core does not respond: `cluster_snapshot` is its last known state."""
     heard: float | None = None
     """Time of the core's last response, in seconds since the epoch."""
     findings: Sequence[Finding] = ()
@@ -55,10 +55,10 @@ class BoardState:
 
 def snapshot(state: BoardState) -> Snapshot:
     """The sections of the board."""
-    seen = state.seen or ClusterSnapshot(core_ready=False)
-    summary = status.summarize(state.topology, seen)
-    why = status.reasons(seen)
-    applications = {each["metadata"]["name"]: each for each in seen.applications}
+    cluster_snapshot = state.cluster_snapshot or ClusterSnapshot(core_ready=False)
+    summary = status.summarize(state.topology, cluster_snapshot)
+    why = status.reasons(cluster_snapshot)
+    applications = {each["metadata"]["name"]: each for each in cluster_snapshot.applications}
     apps = [each for each in summary["applications"] if each["app"] and each["environment"]]
     return {
         "about": {"": _about(state, summary, apps)},
@@ -105,7 +105,7 @@ def _about(state: BoardState, summary: Status, apps: Sequence[Status]) -> Row:
         "topology": summary["topology"],
         "core": summary["core"],
         "environments": [*environments, *sorted(others - set(environments))],
-        "asked": state.seen is not None,
+        "asked": state.cluster_snapshot is not None,
         "lost": state.core_lost,
         "lostSince": state.heard if state.core_lost else None,
         "problem": _text(state.versions_problem),

@@ -34,9 +34,9 @@ def collect(core: Kube | None, names: Collection[str]) -> Mapping[str, ClaimStat
     return claim_states(ClusterSnapshot(core_ready=True, claims=claims, resources=resources), names)
 
 
-def claim_states(seen: ClusterSnapshot, names: Collection[str]) -> Mapping[str, ClaimState]:
+def claim_states(snapshot: ClusterSnapshot, names: Collection[str]) -> Mapping[str, ClaimState]:
     """State of these claims, in the terms of `ucp status`. Pure."""
-    claims, why = {claim_name(each): each for each in seen.claims}, claim_reasons(seen)
+    claims, why = {claim_name(each): each for each in snapshot.claims}, claim_reasons(snapshot)
 
     def state(name: str) -> ClaimState:
         claim = claims.get(name)

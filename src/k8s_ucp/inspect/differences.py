@@ -57,34 +57,36 @@ class Committed:
 
 
 def differences(
-    topology: Topology, committed: Committed, seen: ClusterSnapshot
+    topology: Topology, committed: Committed, snapshot: ClusterSnapshot
 ) -> list[Difference]:
     """Environments first, then apps, other Applications and files."""
-    environments = list(_environments(topology, committed, seen))
-    apps = list(_apps(topology, committed, seen))
+    environments = list(_environments(topology, committed, snapshot))
+    apps = list(_apps(topology, committed, snapshot))
     covered = {each.object for each in (*environments, *apps)}
     core = topology.core_cluster
     away = Difference(f"cluster {core}", "declared", "declared", "not responding", "ucp start")
     return [
-        *([] if seen.core_ready else [away]),
+        *([] if snapshot.core_ready else [away]),
         *environments,
         *apps,
-        *_others(seen),
+        *_others(snapshot),
         *_files(committed, covered),
     ]
 
 
 def _environments(
-    topology: Topology, committed: Committed, seen: ClusterSnapshot
+    topology: Topology, committed: Committed, snapshot: ClusterSnapshot
 ) -> Iterator[Difference]:
     declared = {each.name: each for each in topology.spec.environments}
-    existing = {environment_of(each): each for each in (*seen.registrations, *seen.clusters)}
-    rows = {each["name"]: each for each in status.summarize(topology, seen)["environments"]}
+    existing = {
+        environment_of(each): each for each in (*snapshot.registrations, *snapshot.clusters)
+    }
+    rows = {each["name"]: each for each in status.summarize(topology, snapshot)["environments"]}
     for name in [*rows, *sorted({*committed.environments} - rows.keys())]:
         environment, row = declared.get(name), rows.get(name)
         provider = row["cluster"]["provider"] if row else ""
         wanted = environment.state == "running" if environment else name in committed.environments
-        if not seen.core_ready:
+        if not snapshot.core_ready:
             cluster, runs = UNKNOWN, wanted
         elif name in existing and row:
             runs = True
@@ -123,13 +125,15 @@ def _advise_on_environment(name: str, provider: str, *, declared: bool, committe
     return "ucp status; if it persists: ucp doctor"
 
 
-def _apps(topology: Topology, committed: Committed, seen: ClusterSnapshot) -> Iterator[Difference]:
+def _apps(
+    topology: Topology, committed: Committed, snapshot: ClusterSnapshot
+) -> Iterator[Difference]:
     apps = {each.name for each in topology.spec.apps}
     stopped = {each.name for each in topology.spec.environments if each.state == "stopped"}
     known = {each.name for each in topology.spec.environments} | {*committed.environments}
     running = {
         (str(app), environment): each
-        for each in seen.applications
+        for each in snapshot.applications
         if (app := labels_of(each).get(APP)) and (environment := environment_of(each))
     }
     overlays = {
@@ -139,7 +143,7 @@ def _apps(topology: Topology, committed: Committed, seen: ClusterSnapshot) -> It
     for app, env in sorted({*wanted, *overlays, *running}):
         item, pins = running.get((app, env)), overlays.get((app, env))
         expected = pins is not None and env in known - stopped
-        same = not seen.core_ready or (item is not None) == expected
+        same = not snapshot.core_ready or (item is not None) == expected
         same = same and (item is None or (is_settled(item) and _runs(pins or (), item)))
         if same and (app in apps) == (pins is not None):
             continue
@@ -147,7 +151,7 @@ def _apps(topology: Topology, committed: Committed, seen: ClusterSnapshot) -> It
             f"app {app} on {env}",
             "declared" if app in apps else ABSENT,
             ABSENT if pins is None else ", ".join(pins) or "declared",
-            _deployed(item) if seen.core_ready else UNKNOWN,
+            _deployed(item) if snapshot.core_ready else UNKNOWN,
             _advise_on_app(topology.name, app, env, committed, declared=app in apps),
         )
 
@@ -206,9 +210,9 @@ def _deployed(application: Object | None) -> str:
     return ", ".join([*_images(application), sync_of(application), health_of(application)])
 
 
-def _others(seen: ClusterSnapshot) -> Iterator[Difference]:
+def _others(snapshot: ClusterSnapshot) -> Iterator[Difference]:
     """Applications of the platform that are not settled."""
-    for each in seen.applications:
+    for each in snapshot.applications:
         if not labels_of(each).get(APP) and not is_settled(each):
             name = f"Application {each['metadata']['name']}"
             yield Difference(name, "", "declared", _deployed(each), "ucp doctor")

@@ -25,17 +25,17 @@ from k8s_ucp.topology.placement import is_simulated
 Status = dict[str, Any]
 
 
-def summarize(topology: Topology, seen: ClusterSnapshot) -> Status:
+def summarize(topology: Topology, snapshot: ClusterSnapshot) -> Status:
     """The data of `ucp status -o json`."""
     return {
         "topology": topology.name,
         "core": {
             "name": topology.core_cluster,
             "provider": topology.spec.core.provider,
-            "ready": seen.core_ready,
+            "ready": snapshot.core_ready,
         },
-        **({"stopped": True} if seen.stopped else {}),
-        **({"copyOf": seen.original} if seen.original else {}),
+        **({"stopped": True} if snapshot.stopped else {}),
+        **({"copyOf": snapshot.original} if snapshot.original else {}),
         "components": [
             {
                 "name": each.name,
@@ -44,12 +44,12 @@ def summarize(topology: Topology, seen: ClusterSnapshot) -> Status:
                 "placement": each.placement,
                 **({"adopted": True} if each.adopted else {}),
             }
-            for each in seen.components
+            for each in snapshot.components
         ],
-        "fence": _fence(seen.permit),
-        "environments": _environments(topology, seen),
-        "applications": [_application(each) for each in _by_name(seen.applications)],
-        "mirrors": mirror_rows(seen.syncers),
+        "fence": _fence(snapshot.permit),
+        "environments": _environments(topology, snapshot),
+        "applications": [_application(each) for each in _by_name(snapshot.applications)],
+        "mirrors": mirror_rows(snapshot.syncers),
         "claims": [
             {
                 "name": each["metadata"]["name"],
@@ -57,17 +57,17 @@ def summarize(topology: Topology, seen: ClusterSnapshot) -> Status:
                 "kind": each["kind"],
                 "ready": is_ready(each),
             }
-            for each in seen.claims
+            for each in snapshot.claims
         ],
     }
 
 
-def why_stopped(topology: str, seen: ClusterSnapshot, start: str) -> tuple[str, str]:
+def why_stopped(topology: str, snapshot: ClusterSnapshot, start: str) -> tuple[str, str]:
     """Why nothing of a topology runs here, and what to do. start: the command that starts it."""
-    if not seen.original:
+    if not snapshot.original:
         return f"{topology} is stopped", start
-    words = f"{topology} was not started in this copy of the workspace {seen.original}"
-    original = shlex.quote(seen.original)
+    words = f"{topology} was not started in this copy of the workspace {snapshot.original}"
+    original = shlex.quote(snapshot.original)
     return words, f"add --workspace {original} to the command; or {start}, to start the copy"
 
 
@@ -119,14 +119,14 @@ def _fence(permit: FencePermit | None) -> dict[str, Any] | None:
     }
 
 
-def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, Any]]:
+def _environments(topology: Topology, snapshot: ClusterSnapshot) -> list[dict[str, Any]]:
     """In promotion order; environments that only the repositories have come last."""
     declared = {each.name: each for each in topology.spec.environments}
-    clusters = {environment_of(each): each for each in seen.clusters}
-    others = sorted({*seen.environments, *clusters} - declared.keys() - {""})
-    secrets = {each["metadata"]["name"]: each for each in seen.registrations}
+    clusters = {environment_of(each): each for each in snapshot.clusters}
+    others = sorted({*snapshot.environments, *clusters} - declared.keys() - {""})
+    secrets = {each["metadata"]["name"]: each for each in snapshot.registrations}
     # If two clusters claim an environment, the registered one is last and wins.
-    notes = sorted(seen.notes.values(), key=lambda note: is_true(note, names.REGISTERED))
+    notes = sorted(snapshot.notes.values(), key=lambda note: is_true(note, names.REGISTERED))
     noted = {each.get("environment"): each for each in notes}
     found = []
     for name in [*declared, *others]:
@@ -139,9 +139,9 @@ def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, A
         elif note is not None:
             cluster = note["owner"]["name"].removesuffix("-kubeconfig")
         responding = (
-            is_true(note, names.REACHABLE) and not notes_are_old(seen)
+            is_true(note, names.REACHABLE) and not notes_are_old(snapshot)
             if note
-            else item is not None and cluster in seen.answering
+            else item is not None and cluster in snapshot.answering
         )
         state: str = declared[name].state if name in declared else "running"
         if item is not None:
@@ -187,16 +187,16 @@ def missing_application(app: str, environment: str) -> Status:
     return {**named, **nothing, "images": []}
 
 
-def reasons(seen: ClusterSnapshot) -> dict[str, str]:
+def reasons(snapshot: ClusterSnapshot) -> dict[str, str]:
     """Why objects are not healthy, by name, for tables and timeout messages."""
-    found = {each.name: each.message for each in seen.components if each.message}
-    for item in seen.clusters:
+    found = {each.name: each.message for each in snapshot.components if each.message}
+    for item in snapshot.clusters:
         if condition := first_of(item, names.CLUSTER_CONDITIONS, "False", "Unknown"):
             found[item["metadata"]["name"]] = f"{condition['reason']}: {condition['message']}"
-    for item in seen.syncers:
+    for item in snapshot.syncers:
         found[f"mirror {item['metadata']['name']}"] = why(item)
-    old = notes_are_old(seen)
-    for note in seen.notes.values():
+    old = notes_are_old(snapshot)
+    for note in snapshot.notes.values():
         if condition := first_of(note, names.CLUSTER_CONDITIONS, "False"):
             message = f"{condition['reason']}: {condition['message']}"
         elif old:
@@ -204,15 +204,15 @@ def reasons(seen: ClusterSnapshot) -> dict[str, str]:
         else:
             continue
         found[note["owner"]["name"].removesuffix("-kubeconfig")] = message
-    for environment, cause in environment_causes(seen).items():
+    for environment, cause in environment_causes(snapshot).items():
         found[f"environment {environment}"] = str(cause)
-    found |= {f"claim {name}": problem for name, problem in claim_reasons(seen).items()}
-    for item in seen.applications:
+    found |= {f"claim {name}": problem for name, problem in claim_reasons(snapshot).items()}
+    for item in snapshot.applications:
         if is_settled(item):
             retained = ", ".join(kept(item))
             problem = retained and f"removed from git, but kept: {retained}"
         else:
-            problem = reason_and_pods(item, seen.pods)
+            problem = reason_and_pods(item, snapshot.pods)
         if problem := problem or find_problem(item):
             found[item["metadata"]["name"]] = problem
     return found
@@ -227,25 +227,29 @@ def why_environment(row: Status, why: Mapping[str, str]) -> str:
     return "not created on the core cluster yet: see the Application clusters"
 
 
-def environment_causes(seen: ClusterSnapshot) -> dict[str, Cause]:
+def environment_causes(snapshot: ClusterSnapshot) -> dict[str, Cause]:
     """What environments' clusters in clouds wait for or failed at, by environment.
 
     If a cluster is reachable, only failures count.
     """
-    up = {each.get("environment") for each in seen.notes.values() if is_true(each, names.REACHABLE)}
+    up = {
+        each.get("environment")
+        for each in snapshot.notes.values()
+        if is_true(each, names.REACHABLE)
+    }
     by_environment: dict[str, list[Object]] = {}
-    for each in seen.resources:
+    for each in snapshot.resources:
         if name := environment_of(each):
             by_environment.setdefault(name, []).append(each)
     causes = ((name, first_cause(items)) for name, items in sorted(by_environment.items()))
     return {name: cause for name, cause in causes if cause and (cause.failed or name not in up)}
 
 
-def claim_causes(seen: ClusterSnapshot) -> dict[str, Cause]:
+def claim_causes(snapshot: ClusterSnapshot) -> dict[str, Cause]:
     """Why claims aren't ready, by `claim_name`; preferably from their composed resources."""
-    made = {_reference_key(each, each["metadata"]): each for each in seen.resources}
+    made = {_reference_key(each, each["metadata"]): each for each in snapshot.resources}
     found = {}
-    for each in seen.claims:
+    for each in snapshot.claims:
         cause = first_cause([each])
         if cause and first_of(each, ("Synced",), "False") is None:
             own = {"namespace": each["metadata"].get("namespace")}
@@ -257,11 +261,11 @@ def claim_causes(seen: ClusterSnapshot) -> dict[str, Cause]:
     return found
 
 
-def claim_reasons(seen: ClusterSnapshot) -> dict[str, str]:
+def claim_reasons(snapshot: ClusterSnapshot) -> dict[str, str]:
     """The same as messages."""
     return {
-        name: cause.message if cause.resource in seen.claims else str(cause)
-        for name, cause in claim_causes(seen).items()
+        name: cause.message if cause.resource in snapshot.claims else str(cause)
+        for name, cause in claim_causes(snapshot).items()
     }
 
 
@@ -275,9 +279,9 @@ def _reference_key(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> tupl
     return (*named, metadata.get("namespace"), metadata["name"])
 
 
-def notes_are_old(seen: ClusterSnapshot) -> bool:
+def notes_are_old(snapshot: ClusterSnapshot) -> bool:
     """Whether the reconciler, which renews the notes, is not running."""
-    return any(each.name == RECONCILER and not each.ready for each in seen.components)
+    return any(each.name == RECONCILER and not each.ready for each in snapshot.components)
 
 
 def environment_of(item: Object) -> str:

@@ -80,15 +80,15 @@ def examine(
     call = invocation(ctx)
     context = chosen_view(call)
     # Only ports and paths are read here; no program is started.
-    seen = examined(context)
+    result = examined(context)
     found = [
         replace(each, next=with_given_options(each.next, call.given))
-        for each in checks.findings(seen)
+        for each in checks.findings(result)
     ]
     if bundle:
         from k8s_ucp.cli.inspection.doctor_bundle import write_bundle
 
-        paths = write_bundle(context, seen, found, bundle)
+        paths = write_bundle(context, result, found, bundle)
         call.console.say(f"wrote {bundle} ({len(paths)} files); review it before you share it")
     for each in journal.unfinished(context.state)[0]:
         if each.state == "running":
@@ -104,11 +104,11 @@ def examine(
 
 def examined(context: TopologyView) -> examination.Examined:
     """Collect everything that the checks need."""
-    seen = collect(context)
-    unfit, lacking = adopted_settings(context) if seen.core_ready else ([], [])
+    snapshot = collect(context)
+    unfit, lacking = adopted_settings(context) if snapshot.core_ready else ([], [])
     return examination.collect(
         context.topology,
-        seen,
+        snapshot,
         lambda: context.kube,
         time.time(),
         exposed=[str(each) for each in exposed_files(context.workspace.credentials)],
@@ -120,8 +120,8 @@ def examined(context: TopologyView) -> examination.Examined:
         without_kubeconfig=list(_without_kubeconfig(context)),
         abandoned=AbandonedRecord(context.state.abandoned).resources(),
         abandoned_file=str(context.state.abandoned),
-        app_clusters={name: context.state.kubeconfig(name) for name in seen.answering},
-        destruction=None if seen.core_ready else read_destruction(context.state.destroyed),
+        app_clusters={name: context.state.kubeconfig(name) for name in snapshot.answering},
+        destruction=None if snapshot.core_ready else read_destruction(context.state.destroyed),
         admin=str(context.state.kubeconfig(context.topology.core_cluster)),
         fence=_fence_of_others(context),
         interrupted=[

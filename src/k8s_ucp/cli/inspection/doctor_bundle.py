@@ -40,21 +40,21 @@ def write_bundle(
 
     If the core cluster doesn't respond, the archive contains everything else.
     """
-    seen = examined.seen
-    kube = context.kube if seen.core_ready else None
+    snapshot = examined.snapshot
+    kube = context.kube if snapshot.core_ready else None
     of_core: list[str] = []
     if kube:
         try:
             of_core = list(_of_core(kube))
         except KubeError:
             # If the values to redact are unknown, nothing of the core is included.
-            kube, seen = None, ClusterSnapshot(core_ready=False, components=seen.components)
+            kube, snapshot = None, ClusterSnapshot(core_ready=False, components=snapshot.components)
     redaction = Redaction([*_of_files(context), *of_core])
     bundle = Bundle(f"ucp-{context.topology.name}", redaction)
-    bundle.data("about.json", _about(context, seen, kube))
+    bundle.data("about.json", _about(context, snapshot, kube))
     bundle.data("findings.json", [each.data() for each in findings])
-    bundle.data("status.json", status.summarize(context.topology, seen))
-    _objects(bundle, seen)
+    bundle.data("status.json", status.summarize(context.topology, snapshot))
+    _objects(bundle, snapshot)
     for path in (context.state.root / STARTED, context.state.journal):
         bundle.attempt(path.name, partial(_file, bundle, path))
     for name, path in all_logs(context.state).items():
@@ -68,7 +68,9 @@ def write_bundle(
     return bundle.paths
 
 
-def _about(context: TopologyView, seen: ClusterSnapshot, kube: Kube | None) -> Mapping[str, Any]:
+def _about(
+    context: TopologyView, snapshot: ClusterSnapshot, kube: Kube | None
+) -> Mapping[str, Any]:
     def version() -> str:
         try:
             return kube.version() if kube else "not responding"
@@ -82,21 +84,21 @@ def _about(context: TopologyView, seen: ClusterSnapshot, kube: Kube | None) -> M
         "topology": context.topology.name,
         "written": stamp(time.time()),
         "core": version(),
-        "components": {each.name: each.version for each in seen.components},
+        "components": {each.name: each.version for each in snapshot.components},
     }
 
 
-def _objects(bundle: Bundle, seen: ClusterSnapshot) -> None:
+def _objects(bundle: Bundle, snapshot: ClusterSnapshot) -> None:
     found: Mapping[str, Sequence[Object]] = {
-        "localclusters": seen.clusters,
-        "syncers": seen.syncers,
-        "applications": seen.applications,
+        "localclusters": snapshot.clusters,
+        "syncers": snapshot.syncers,
+        "applications": snapshot.applications,
     }
     for name, items in found.items():
         bundle.data(f"objects/{name}.json", [outline(each, "spec", "status") for each in items])
     # Secrets are reduced to this.
-    bundle.data("objects/registrations.json", [outline(each) for each in seen.registrations])
-    bundle.data("objects/other-sources.json", seen.notes)
+    bundle.data("objects/registrations.json", [outline(each) for each in snapshot.registrations])
+    bundle.data("objects/other-sources.json", snapshot.notes)
 
 
 def _events(bundle: Bundle, kube: Kube) -> None:

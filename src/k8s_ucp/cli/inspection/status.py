@@ -76,9 +76,9 @@ def show(
     context = chosen_view(call)
     # Only ports, paths and local repositories are read here; none of the engines is started.
     while True:
-        seen = collect(context)
+        snapshot = collect(context)
         runs, unreadable = journal.unfinished(context.state)
-        summary = status.summarize(context.topology, seen)
+        summary = status.summarize(context.topology, snapshot)
         if name:
             summary = _selected(summary, name, context.topology)
         holds = _holds(context) if summary["applications"] else {}
@@ -86,13 +86,13 @@ def show(
             each["held"] = holds.get((each["app"], each["environment"]), [])
         if abandoned := AbandonedRecord(context.state.abandoned).resources():
             summary["abandoned"] = [each.data() for each in abandoned]
-        if not seen.core_ready and (destroyed := read_destruction(context.state.destroyed)):
+        if not snapshot.core_ready and (destroyed := read_destruction(context.state.destroyed)):
             summary["destroyed"] = _destroyed(destroyed, summary["topology"], call)
         summary["unfinished"] = [_run(each, call) for each in runs]
         text = (
             page(
                 summary,
-                seen,
+                snapshot,
                 {} if name else simulated_databases(context.topology),
                 call.console.width,
                 with_given_options("ucp start", call.given),
@@ -154,7 +154,7 @@ def collect(context: TopologyView) -> ClusterSnapshot:
     if original := context.workspace.original():
         # The kubeconfigs in the copy are those of the original's clusters.
         return ClusterSnapshot(core_ready=False, stopped=True, original=original)
-    seen = cluster_snapshot.collect(
+    snapshot = cluster_snapshot.collect(
         context.topology,
         context.state.kubeconfig,
         lambda: _components(context),
@@ -164,8 +164,8 @@ def collect(context: TopologyView) -> ClusterSnapshot:
     ended = placement.is_stopping() and not placement.states()
     # An existing core cluster keeps running, so a missing response is a failure.
     return replace(
-        seen,
-        stopped=ended and not seen.core_ready and not core_is_existing(context.topology),
+        snapshot,
+        stopped=ended and not snapshot.core_ready and not core_is_existing(context.topology),
     )
 
 

@@ -25,7 +25,7 @@ Rows = list[list[str]]
 
 def page(
     summary: Status,
-    seen: ClusterSnapshot,
+    snapshot: ClusterSnapshot,
     databases: Mapping[str, Sequence[str]],
     width: int | None = None,
     start: str = "ucp start",
@@ -37,9 +37,9 @@ def page(
     """
     if "destroyed" in summary:
         return _destroyed(summary, width)
-    why = {} if seen.stopped else status.reasons(seen)
-    rows = [*_core(summary, seen), *_components(summary, seen, why)]
-    rows += [*_environments(summary, seen, why), *_databases(databases)]
+    why = {} if snapshot.stopped else status.reasons(snapshot)
+    rows = [*_core(summary, snapshot), *_components(summary, snapshot, why)]
+    rows += [*_environments(summary, snapshot, why), *_databases(databases)]
     tables = [
         table(("what", "name", "how", "state", "why"), rows, width=width),
         *_applications(summary, why, width),
@@ -48,8 +48,8 @@ def page(
         *_abandoned(summary, width),
     ]
     what = summary["topology"]
-    if seen.stopped:
-        what = NEXT_STEP.join(status.why_stopped(what, seen, start))
+    if snapshot.stopped:
+        what = NEXT_STEP.join(status.why_stopped(what, snapshot, start))
     return "\n\n".join([_head(f"topology {what}", summary), *tables])
 
 
@@ -57,17 +57,17 @@ def _head(first: str, summary: Status) -> str:
     return "\n".join([first, *map(_unfinished, summary.get("unfinished", ()))])
 
 
-def _core(summary: Status, seen: ClusterSnapshot) -> Rows:
+def _core(summary: Status, snapshot: ClusterSnapshot) -> Rows:
     core, fence = summary["core"], summary["fence"]
-    away = "" if core["ready"] or seen.stopped else "not responding: ucp start, or ucp doctor"
-    rows = [["core cluster", core["name"], core["provider"], _state(core["ready"], seen), away]]
+    away = "" if core["ready"] or snapshot.stopped else "not responding: ucp start, or ucp doctor"
+    rows = [["core cluster", core["name"], core["provider"], _state(core["ready"], snapshot), away]]
     if fence and fence["message"]:
         advice = f"{fence['message']}; see ucp doctor"
         rows.append(["fence", core["name"], f"epoch {fence['epoch']}", fence["state"], advice])
     return rows
 
 
-def _components(summary: Status, seen: ClusterSnapshot, why: Mapping[str, str]) -> Rows:
+def _components(summary: Status, snapshot: ClusterSnapshot, why: Mapping[str, str]) -> Rows:
     return [
         [
             "component",
@@ -80,32 +80,32 @@ def _components(summary: Status, seen: ClusterSnapshot, why: Mapping[str, str]) 
                     PLACES[each["placement"]],
                 ]
             ),
-            _state(each["ready"], seen),
+            _state(each["ready"], snapshot),
             why.get(each["name"], ""),
         ]
         for each in summary["components"]
     ]
 
 
-def _environments(summary: Status, seen: ClusterSnapshot, why: Mapping[str, str]) -> Rows:
+def _environments(summary: Status, snapshot: ClusterSnapshot, why: Mapping[str, str]) -> Rows:
     return [
         [
             f"environment {each['name']}",
             each["cluster"]["name"],
             _provider(each["cluster"]),
-            "stopped" if seen.stopped else _environment_state(each),
-            _why(each, summary, seen, why),
+            "stopped" if snapshot.stopped else _environment_state(each),
+            _why(each, summary, snapshot, why),
         ]
         for each in summary["environments"]
     ]
 
 
 def _why(
-    environment: Status, summary: Status, seen: ClusterSnapshot, why: Mapping[str, str]
+    environment: Status, summary: Status, snapshot: ClusterSnapshot, why: Mapping[str, str]
 ) -> str:
     if summary["core"]["ready"]:
         return status.why_environment(environment, why)
-    if seen.stopped or environment["state"] != "running":
+    if snapshot.stopped or environment["state"] != "running":
         return ""
     # It may well be ready: only the core tells.
     return "unknown while the core cluster does not respond"
@@ -205,8 +205,8 @@ def _provider(cluster: Status) -> str:
     return ", ".join(words)
 
 
-def _state(ready: bool, seen: ClusterSnapshot) -> str:
-    return "stopped" if seen.stopped else _ready(ready)
+def _state(ready: bool, snapshot: ClusterSnapshot) -> str:
+    return "stopped" if snapshot.stopped else _ready(ready)
 
 
 def _ready(ready: bool) -> str:

@@ -44,8 +44,8 @@ _WORST: Mapping[str, int] = {"error": 0, "warning": 1, "info": 2}
 def findings(found: Examined) -> list[Finding]:
     """Sorted by severity, without those that follow from an unreachable core or a lost fence."""
     answer = [each for check in _CHECKS for each in check(found)]
-    permit = found.seen.permit
-    if not found.seen.core_ready:
+    permit = found.snapshot.permit
+    if not found.snapshot.core_ready:
         kept = _DESTROYED if found.destruction else _WITHOUT_CORE
         answer = [each for each in answer if each.id.startswith(kept)]
     elif permit and permit.verdict is FenceVerdict.LOST:
@@ -75,11 +75,11 @@ _WRITERS = (argocd.NAME, crossplane.NAME)
 
 
 def _core(found: Examined) -> Iterator[Finding]:
-    if found.seen.stopped:
+    if found.snapshot.stopped:
         name = found.topology.name
-        words, advice = status.why_stopped(name, found.seen, "ucp start")
+        words, advice = status.why_stopped(name, found.snapshot, "ucp start")
         yield Finding(f"core/{name}", "info", words, advice)
-    elif not found.seen.core_ready:
+    elif not found.snapshot.core_ready:
         name = found.topology.core_cluster
         yield Finding(
             f"core/{name}", "error", f"core cluster {name} is not responding", "ucp start"
@@ -102,7 +102,7 @@ def _destroyed(found: Examined) -> Iterator[Finding]:
 
 def _fence(found: Examined) -> Iterator[Finding]:
     """Who holds the fence, if it isn't this core."""
-    name, permit = f"fence/{found.topology.name}", found.seen.permit
+    name, permit = f"fence/{found.topology.name}", found.snapshot.permit
     why = permit.why_stopped() if permit else ""
     if permit and permit.verdict is FenceVerdict.SILENT:
         yield Finding(name, "error", why, "check the network, and git.auth of ucp.yaml: ucp start")
@@ -118,13 +118,13 @@ def _fence(found: Examined) -> Iterator[Finding]:
 
 
 def _components(found: Examined) -> Iterator[Finding]:
-    if found.seen.stopped:
+    if found.snapshot.stopped:
         return
-    permit = found.seen.permit
+    permit = found.snapshot.permit
     held_back = _WRITERS if permit and permit.why_stopped() else ()
     # An interrupted start may not have started the later components yet.
     begun = any(command.startswith("ucp start") for _, command in found.interrupted)
-    for each in found.seen.components:
+    for each in found.snapshot.components:
         # The guard has stopped it; starting it again would make two cores write.
         if not each.ready and each.name not in held_back:
             why = f": {each.message}" if each.message else ""
@@ -208,10 +208,10 @@ def _backup(found: Examined) -> Iterator[Finding]:
 
 def _claims(found: Examined) -> Iterator[Finding]:
     """Crossplane's own messages: a missing Composition, a failed function, a field of a child."""
-    for name, cause in status.claim_causes(found.seen).items():
+    for name, cause in status.claim_causes(found.snapshot).items():
         if not cause.failed:
             continue
-        if cause.resource in found.seen.claims:
+        if cause.resource in found.snapshot.claims:
             words = f"{name} is not composed: {cause.message}"
             advice = "correct the claim or its Composition; `ucp api render CLAIM.yaml` shows both"
         else:
@@ -221,7 +221,7 @@ def _claims(found: Examined) -> Iterator[Finding]:
 
 def _cloud_clusters(found: Examined) -> Iterator[Finding]:
     """Errors of the cloud, or of the controller that creates the cluster there."""
-    for name, cause in status.environment_causes(found.seen).items():
+    for name, cause in status.environment_causes(found.snapshot).items():
         yield Finding(
             f"environment/{name}",
             "error" if cause.failed else "info",
@@ -249,7 +249,7 @@ def _stale_leases(found: Examined) -> Iterator[Finding]:
 
 
 def _clusters(found: Examined) -> Iterator[Finding]:
-    for item in found.seen.clusters:
+    for item in found.snapshot.clusters:
         name = item["metadata"]["name"]
         if item["metadata"].get("deletionTimestamp"):
             continue
@@ -258,7 +258,7 @@ def _clusters(found: Examined) -> Iterator[Finding]:
 
 
 def _other_sources(found: Examined) -> Iterator[Finding]:
-    for note in found.seen.notes.values():
+    for note in found.snapshot.notes.values():
         owner = note["owner"]
         if condition := first_of(note, names.CLUSTER_CONDITIONS, "False"):
             what = f"{owner['kind']} {owner['namespace']}/{owner['name']}"
@@ -285,7 +285,7 @@ def _of_condition(found: Examined, name: str, what: str, condition: Mapping[str,
 
 
 def _registrations(found: Examined) -> Iterator[Finding]:
-    for secret in found.seen.registrations:
+    for secret in found.snapshot.registrations:
         each = Registration.of(secret)
         if not each.ours:
             continue
@@ -318,12 +318,14 @@ def _token(found: Examined, each: Registration) -> Iterator[Finding]:
 
 def _environments(found: Examined) -> Iterator[Finding]:
     """Environments in the core repository for which there is no cluster."""
-    known = {environment_of(each) for each in (*found.seen.clusters, *found.seen.registrations)}
-    known |= {str(each.get("environment")) for each in found.seen.notes.values()}
-    known |= status.environment_causes(found.seen).keys()
+    known = {
+        environment_of(each) for each in (*found.snapshot.clusters, *found.snapshot.registrations)
+    }
+    known |= {str(each.get("environment")) for each in found.snapshot.notes.values()}
+    known |= status.environment_causes(found.snapshot).keys()
     # Until Argo CD has synced it, the core still lists one that was stopped.
     known |= {each.name for each in found.topology.spec.environments if each.state == "stopped"}
-    for name in sorted({*found.seen.environments} - known):
+    for name in sorted({*found.snapshot.environments} - known):
         yield Finding(
             f"environment/{name}",
             "warning",
@@ -333,7 +335,7 @@ def _environments(found: Examined) -> Iterator[Finding]:
 
 
 def _applications(found: Examined) -> Iterator[Finding]:
-    for each in found.seen.applications:
+    for each in found.snapshot.applications:
         name = each["metadata"]["name"]
         sync, health = sync_of(each), health_of(each)
         if each["metadata"].get("deletionTimestamp"):
@@ -344,7 +346,7 @@ def _applications(found: Examined) -> Iterator[Finding]:
         if _only_repeats(each, found):
             continue
         bad = health == "Degraded" or bool(find_problem(each))
-        pods = pods_of(each, found.seen.pods)
+        pods = pods_of(each, found.snapshot.pods)
         reasons = "; ".join(filter(None, (reason(each), *map(str, pods))))
         yield Finding(
             f"application/{name}",
@@ -360,9 +362,9 @@ def _only_repeats(item: Object, found: Examined) -> bool:
         return False
     name = item["metadata"]["name"]
     if name == "mirrors":
-        return any(not row["ready"] for row in mirror_rows(found.seen.syncers))
+        return any(not row["ready"] for row in mirror_rows(found.snapshot.syncers))
     if name == names.ROOT_APPLICATION:
-        others = (each for each in found.seen.applications if each is not item)
+        others = (each for each in found.snapshot.applications if each is not item)
         return any(not is_settled(each) for each in others)
     return False
 
@@ -378,7 +380,7 @@ def _kept(item: Object, found: Examined) -> Iterator[Finding]:
 
 
 def _mirrors(found: Examined) -> Iterator[Finding]:
-    for item in found.seen.syncers:
+    for item in found.snapshot.syncers:
         name = item["metadata"]["name"]
         (row,) = mirror_rows([item])
         if row["ready"]:

@@ -27,7 +27,7 @@ class Examined:
     """Input of the checks. Everything but `topology` may be empty if nothing responded."""
 
     topology: Topology
-    seen: ClusterSnapshot
+    snapshot: ClusterSnapshot
     now: float
     leases: Sequence[Object] = ()
     exposed: Sequence[str] = ()
@@ -62,7 +62,7 @@ class Examined:
 
 def collect(
     topology: Topology,
-    seen: ClusterSnapshot,
+    snapshot: ClusterSnapshot,
     kube: Callable[[], Kube],
     now: float,
     *,
@@ -73,8 +73,8 @@ def collect(
 
     app_clusters: kubeconfig files of those that respond.
     """
-    if not seen.core_ready:
-        return Examined(topology, seen, now, **more)
+    if not snapshot.core_ready:
+        return Examined(topology, snapshot, now, **more)
     core = topology.core_cluster
     with ThreadPoolExecutor(8, "doctor") as pool:
         leases = pool.submit(_leases, kube)
@@ -87,10 +87,10 @@ def collect(
         }
         results = {name: each.result() for name, each in asked.items()}
     objects = {name: found for name, (found, _) in results.items()}
-    objects[core] = [*objects[core], *seen.applications, *seen.clusters]
+    objects[core] = [*objects[core], *snapshot.applications, *snapshot.clusters]
     certificates = [each for _, found in results.values() for each in found]
     return Examined(
-        topology, seen, now, leases.result(), objects=objects, certificates=certificates, **more
+        topology, snapshot, now, leases.result(), objects=objects, certificates=certificates, **more
     )
 
 

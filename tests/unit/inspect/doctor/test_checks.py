@@ -88,7 +88,7 @@ def test_components_stopped_by_the_fence_get_no_advice_to_start_them(verdict: Fe
     )
     (finding,) = findings(found)
     assert (finding.id, finding.fix) == ("fence/demo", "")
-    held = dataclasses.replace(found, seen=examined(components=stopped).seen)
+    held = dataclasses.replace(found, snapshot=examined(components=stopped).snapshot)
     assert {each.fix for each in findings(held)} == {
         "restart the processes of argocd",
         "restart the processes of crossplane",
