@@ -41,12 +41,14 @@ class AwsResource:
     def observe(self, declared: Declared) -> ExternalObservation:
         if not declared.name:
             return ABSENT
-        if declared.leaving and not self.kind.create:
+        if declared.deleting and not self.kind.create:
             return ABSENT
         found = self._find(declared)
         if found is None:
             # A program that still runs is ended before the object is deleted.
-            left = declared.leaving and self.backing and self.backing.exists(self._backed(declared))
+            left = (
+                declared.deleting and self.backing and self.backing.exists(self._backed(declared))
+            )
             return ExternalObservation(exists=bool(left))
         runs = self._runs(declared)
         found = {**found, **runs.overrides}
@@ -148,7 +150,7 @@ class AwsResource:
     def _runs(self, declared: Declared) -> BackingState:
         if self.backing is None:
             return UNBACKED if self.kind.backing else BackingState(ready=True)
-        follow = self.kind.create and not declared.leaving
+        follow = self.kind.create and not declared.deleting
         look = self.backing.bring_up if follow else self.backing.state
         return look(self._backed(declared))
 

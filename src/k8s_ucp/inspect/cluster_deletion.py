@@ -66,7 +66,7 @@ def remaining(kube: Kube, items: Iterable[Object]) -> list[Object]:
         now = kube.find(kind, about["name"], about["namespace"])
         if now is not None and now["metadata"]["uid"] == about["uid"]:
             found.append(now)
-    return sorted(found, key=lambda now: _is_only_leaving(in_words(now)))
+    return sorted(found, key=lambda now: _is_only_deleting(in_words(now)))
 
 
 def to_hold(resources: Sequence[Object]) -> list[Object]:
@@ -128,18 +128,18 @@ def cluster_resources(
     ]
 
 
-_LEAVING = "being deleted"
+_DELETING = "being deleted"
 _UNTOUCHED = "not deleted yet"
 _WAITING = "waits for the cluster"
 
 
 def _state(item: Object) -> str:
-    leaving = "deletionTimestamp" in item["metadata"]
+    deleting = "deletionTimestamp" in item["metadata"]
     if names.HELD in annotations_of(item):
         return _WAITING
-    return last_error(item) or (_LEAVING if leaving else _UNTOUCHED)
+    return last_error(item) or (_DELETING if deleting else _UNTOUCHED)
 
 
-def _is_only_leaving(words: str) -> bool:
+def _is_only_deleting(words: str) -> bool:
     """False if it failed. Failures come first: the rest may only wait for them."""
-    return words.endswith((f"({_LEAVING})", f"({_UNTOUCHED})", f"({_WAITING})"))
+    return words.endswith((f"({_DELETING})", f"({_UNTOUCHED})", f"({_WAITING})"))

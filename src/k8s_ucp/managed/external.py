@@ -52,7 +52,7 @@ class Declared:
     name: str
     object_name: str
     namespace: str = ""
-    leaving: bool = False
+    deleting: bool = False
     """The object is being deleted."""
 
 

@@ -115,7 +115,7 @@ def reconcile(
     deleted = "deletionTimestamp" in item["metadata"]
     if deleted and not policies.may("Delete"):
         disconnect(item)
-        return _let_go(item, store)
+        return _release(item, store)
     if not _annotation(item, EXTERNAL_NAME) and external.named_by_us:
         item = store.write(item, ManagedChange({EXTERNAL_NAME: item["metadata"]["name"]}))
     try:
@@ -134,43 +134,45 @@ def reconcile(
                 item, ManagedChange(ended if found else {CREATION_FAILED: store.now()})
             )
         if not deleted:
-            return _look(item, external, store, policies)
+            return _create_or_update(item, external, store, policies)
         result = _delete(item, external)
         if result is None:
             disconnect(item)
-            return _let_go(item, store)
+            return _release(item, store)
         return result
     except (CloudFailed, ReferenceMissing) as error:
         return _failed("backoff", error.message)
 
 
-def _look(item: Object, external: External, store: Store, policies: Policies) -> Result:
+def _create_or_update(item: Object, external: External, store: Store, policies: Policies) -> Result:
     resolved = store.resolve(item)
     declared = _declared(item, resolved.parameters)
-    seen = external.observe(declared)
-    if not seen.exists and not policies.may("Create"):
+    observation = external.observe(declared)
+    if not observation.exists and not policies.may("Create"):
         store.write(item, ManagedChange(parameters=resolved.found))
         return _failed("backoff", "the external resource does not exist")
-    if not seen.exists:
+    if not observation.exists:
         return _create(item, external, store, declared, resolved.found, policies)
-    _keep(item, store, seen, resolved.found, policies)
-    if not seen.up_to_date and policies.may("Update"):
+    _store_state(item, store, observation, resolved.found, policies)
+    if not observation.up_to_date and policies.may("Update"):
         external.update(declared)
-        return replace(_observed(seen), again="soon", event=_note("UpdatedExternalResource", ""))
-    return _observed(seen)
+        return replace(
+            _observed(observation), again="soon", event=_note("UpdatedExternalResource", "")
+        )
+    return _observed(observation)
 
 
-def _keep(
+def _store_state(
     item: Object,
     store: Store,
-    seen: ExternalObservation,
+    observation: ExternalObservation,
     found: Mapping[str, Any],
     policies: Policies,
 ) -> None:
     """Store the resource's state in the object and its Secret. found: references to be written."""
-    if seen.details:
-        store.publish(item, seen.details)
-    late = seen.late if policies.may("LateInitialize") else {}
+    if observation.details:
+        store.publish(item, observation.details)
+    late = observation.late if policies.may("LateInitialize") else {}
     store.write(item, ManagedChange(parameters=merged(found, late), finalizer=True))
 
 
@@ -198,10 +200,10 @@ def _create(
     created = Result("next", _SYNCED, _CREATING, event=note)
     if not external.created_synchronously:
         return created
-    return _look_at_new(item, external, store, replace(declared, name=name), policies, created)
+    return _observe_created(item, external, store, replace(declared, name=name), policies, created)
 
 
-def _look_at_new(
+def _observe_created(
     item: Object,
     external: External,
     store: Store,
@@ -214,12 +216,12 @@ def _look_at_new(
     If it isn't ready, or that fails, nothing is reported; the next reconciliation does that.
     """
     try:
-        seen = external.observe(declared)
-        if not seen.exists:
+        observation = external.observe(declared)
+        if not observation.exists:
             return created
-        _keep(item, store, seen, {}, policies)
-        result = replace(_observed(seen), event=created.event)
-        if not seen.up_to_date and policies.may("Update"):
+        _store_state(item, store, observation, {}, policies)
+        result = replace(_observed(observation), event=created.event)
+        if not observation.up_to_date and policies.may("Update"):
             # Settings that the creation doesn't accept, such as the DNS of a VPC.
             external.update(declared)
             result = replace(result, again="soon")
@@ -242,7 +244,7 @@ def _delete(item: Object, external: External) -> Result | None:
     return Result("soon", _SYNCED, _DELETING, event=note)
 
 
-def _let_go(item: Object, store: Store) -> Result:
+def _release(item: Object, store: Store) -> Result:
     store.write(item, ManagedChange(finalizer=False))
     return Result("never", deleted=True)
 
@@ -257,12 +259,12 @@ def creation_is_uncertain(item: Mapping[str, Any]) -> bool:
     return pending is not None and not any(each > pending for each in ended)
 
 
-def _observed(seen: ExternalObservation) -> Result:
+def _observed(observation: ExternalObservation) -> Result:
     ready: tuple[Ready, str, str] = ("True", "Available", "")
-    if not seen.ready:
-        ready = ("False", "Unavailable", seen.why)
-    again: Literal["poll", "soon"] = "poll" if seen.ready else "soon"
-    return Result(again, _SYNCED, ready, seen.at_provider)
+    if not observation.ready:
+        ready = ("False", "Unavailable", observation.why)
+    again: Literal["poll", "soon"] = "poll" if observation.ready else "soon"
+    return Result(again, _SYNCED, ready, observation.at_provider)
 
 
 def _failed(
@@ -282,7 +284,7 @@ def _declared(item: Mapping[str, Any], parameters: Mapping[str, Any]) -> Declare
         _annotation(item, EXTERNAL_NAME),
         metadata["name"],
         metadata.get("namespace", ""),
-        leaving="deletionTimestamp" in metadata,
+        deleting="deletionTimestamp" in metadata,
     )
 
 

@@ -78,8 +78,8 @@ class Setting:
         return resource
 
 
-def declared(name: str = "demo-stage", *, leaving: bool = False, **more: Any) -> Declared:
-    return Declared({**PARAMETERS, **more}, name, name, leaving=leaving)
+def declared(name: str = "demo-stage", *, deleting: bool = False, **more: Any) -> Declared:
+    return Declared({**PARAMETERS, **more}, name, name, deleting=deleting)
 
 
 def test_a_cluster_is_ready_once_its_control_plane_responds() -> None:
@@ -115,13 +115,13 @@ def test_a_control_plane_keeps_running_while_the_cloud_refuses_the_deletion() ->
     setting.cloud.in_use = True
 
     with pytest.raises(CloudFailed, match="nodegroups"):
-        resource.delete(declared(leaving=True))
+        resource.delete(declared(deleting=True))
     assert setting.programs.running
 
     setting.cloud.in_use = False
-    resource.delete(declared(leaving=True))
+    resource.delete(declared(deleting=True))
     assert not setting.programs.running
-    assert not resource.observe(declared(leaving=True)).exists
+    assert not resource.observe(declared(deleting=True)).exists
 
 
 def test_a_protected_cluster_is_not_deleted() -> None:
@@ -129,7 +129,7 @@ def test_a_protected_cluster_is_not_deleted() -> None:
     resource = setting.made()
 
     with pytest.raises(CloudFailed, match="deletion protection"):
-        resource.delete(declared(leaving=True, deletionProtection=True))
+        resource.delete(declared(deleting=True, deletionProtection=True))
 
     assert setting.programs.running
     assert setting.cloud.clusters
@@ -140,7 +140,7 @@ def test_the_control_plane_of_a_cluster_being_deleted_is_not_restarted() -> None
     resource = setting.made()
     setting.programs.running.clear()
 
-    assert resource.observe(declared(leaving=True)).exists
+    assert resource.observe(declared(deleting=True)).exists
     assert not setting.programs.running
 
 
@@ -149,11 +149,11 @@ def test_a_control_plane_left_by_an_interrupted_deletion_is_stopped() -> None:
     resource = setting.made()
     setting.cloud.clusters.clear()
 
-    assert resource.observe(declared(leaving=True)).exists
-    resource.delete(declared(leaving=True))
+    assert resource.observe(declared(deleting=True)).exists
+    resource.delete(declared(deleting=True))
 
     assert not setting.programs.running
-    assert not resource.observe(declared(leaving=True)).exists
+    assert not resource.observe(declared(deleting=True)).exists
 
 
 def test_a_recreated_cluster_starts_without_the_old_control_plane() -> None:
@@ -181,5 +181,5 @@ def test_cluster_auth_returns_connection_details_and_never_creates_or_deletes() 
         "endpoint": "https://127.0.0.1:1",
         "clusterCA": "Q0E=",
     }
-    assert not access.observe(declared("access", leaving=True, clusterName="demo-stage")).exists
+    assert not access.observe(declared("access", deleting=True, clusterName="demo-stage")).exists
     assert setting.programs.running

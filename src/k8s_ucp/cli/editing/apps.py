@@ -303,7 +303,7 @@ def _remove(
     declared = next((each for each in before.spec.apps if each.name == name), None)
     begun = parts.resumed is not None
     interrupted = None if declared else half_removed(call, before, name, begun=begun)
-    leaving = declared or interrupted
+    removed_app = declared or interrupted
 
     def edit(text: str, file: Path) -> tuple[str, Topology]:
         edited = as_it_is(text, file) if interrupted else without_item(text, "apps", name, file)
@@ -312,7 +312,7 @@ def _remove(
 
     removed = Scope(frozenset(), frozenset([name]))
     if plan:
-        after = {"delete-applications": preview_app(call, before, name, leaving)}
+        after = {"delete-applications": preview_app(call, before, name, removed_app)}
         plan_edit(call, edit, output, removed=removed, after=after)
         return
     # Refuse an invalid removal before asking.
@@ -322,7 +322,7 @@ def _remove(
         call.console.say(f"{name} is no longer in ucp.yaml: its removal is continued")
     # Only its Applications list them, and an interrupted run may have deleted these already.
     kinds = merged_kinds(
-        parts.data.get("kinds", {}), kinds_of_app(call, before, name) if leaving else {}
+        parts.data.get("kinds", {}), kinds_of_app(call, before, name) if removed_app else {}
     )
     parts.keep(kinds={where: sorted(found) for where, found in kinds.items()})
     departing = (interrupted,) if interrupted else ()
@@ -338,8 +338,8 @@ def _remove(
         edit_topology(call, as_it_is, subject=subject, part_of=parts)
         with parts.step(f"Delete the kinds and namespaces of {name}", "delete-leftovers"):
             delete_kinds(call, topology, kinds)
-            if leaving:
-                delete_namespaces(call, topology, leaving)
+            if removed_app:
+                delete_namespaces(call, topology, removed_app)
     copy = f"{COPIES}/{name}"
     kept = f"; its files stay in {copy}" if (call.workspace.root / copy).exists() else ""
     call.console.say(f"app {name} removed{kept}")

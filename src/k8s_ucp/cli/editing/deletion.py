@@ -29,7 +29,7 @@ from k8s_ucp.reconciler.draining import end_sync, set_held
 if TYPE_CHECKING:
     from k8s_ucp.topology import Environment, Topology
 
-LEAVING_SECONDS = 180.0
+DELETION_SECONDS = 180.0
 
 
 def deletion_of(call: Invocation, topology: Topology, environment: str) -> ClusterDeletion | None:
@@ -175,7 +175,7 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
     again = f"ucp status says why; then ucp app remove {app} again: it continues"
     what = f"deletion of the Applications of {app}"
     with contextlib.closing(kube):
-        wait_for(what, look, seconds=LEAVING_SECONDS, next=again)
+        wait_for(what, look, seconds=DELETION_SECONDS, next=again)
     return True
 
 

@@ -287,13 +287,13 @@ def remove(
 
     removed = Scope(frozenset([name]), frozenset())
     if plan:
-        leaving = (
+        deletions = (
             line
             for each in before.spec.environments
             if each.name == name
             for line in preview_environment(call, before, each)
         )
-        plan_edit(call, edit, output, removed=removed, after={"await-cluster-gone": leaving})
+        plan_edit(call, edit, output, removed=removed, after={"await-cluster-gone": deletions})
         return
     with in_parts(call, before, f"environment {name}", again) as parts:
         deletion = deletion_of(call, before, name)

@@ -27,7 +27,7 @@ from k8s_ucp.names import ARGOCD_MANAGER, ARGOCD_NAMESPACE
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
-LEAVING_SECONDS = 30.0
+DELETION_SECONDS = 30.0
 _APPLIERS = frozenset({ARGOCD_MANAGER, "kube-apiserver"})
 """Field managers of a CRD that only Argo CD has applied."""
 
@@ -152,5 +152,5 @@ def _delete(kube: Kube, name: str, declared_by: Collection[str]) -> str:
     if why := why_retained(crd, declared_by, objects):
         return why
     what = f"deletion of the kind {name}"
-    delete_and_wait(kube, CRD, crd, what, seconds=LEAVING_SECONDS)
+    delete_and_wait(kube, CRD, crd, what, seconds=DELETION_SECONDS)
     return ""

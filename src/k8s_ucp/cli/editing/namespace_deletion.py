@@ -27,7 +27,7 @@ from k8s_ucp.providers import PROVIDERS
 if TYPE_CHECKING:
     from k8s_ucp.topology import App, Topology
 
-LEAVING_SECONDS = 60.0
+DELETION_SECONDS = 60.0
 _ABSENT = "absent"
 _PASSING = frozenset({"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"})
 _IN_EVERY_NAMESPACE = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
@@ -95,7 +95,7 @@ def delete_namespace(
     if why := why_kept(kube, found, application, volumes_too=volumes_too, ours=ours):
         return why
     what = f"deletion of the namespace {namespace}"
-    delete_and_wait(kube, NAMESPACE, found, what, seconds=LEAVING_SECONDS)
+    delete_and_wait(kube, NAMESPACE, found, what, seconds=DELETION_SECONDS)
     return ""
 
 

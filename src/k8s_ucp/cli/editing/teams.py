@@ -206,8 +206,8 @@ def _remove(
     with contextlib.closing(core):
         if plan:
             claims = {"remove-claims": preview_claims(core, team, _files(call, topology, team))}
-            leaving = {"await-projects-gone": preview_team(topology, team, core)}
-            plan_edit(call, edit, output, before=claims, after=leaving)
+            deletions = {"await-projects-gone": preview_team(topology, team, core)}
+            plan_edit(call, edit, output, before=claims, after=deletions)
             return
         parts.keep(team=team.model_dump(mode="json", by_alias=True, exclude_unset=True))
         repository = open_team(call, topology, team)

@@ -48,24 +48,24 @@ def stop_environments(
     chosen = chosen_environments(topology, names)
     words, again = ", ".join(each.name for each in chosen), f"ucp stop {env_flags(chosen)}"
     refuse_lost_core(call, topology, again)
-    leaving = [each for each in chosen if each.state == "running"]
-    refuse_protected(leaving, call.workspace.topology_file)
-    planned = preview_stop(call, topology, leaving)
+    stopping = [each for each in chosen if each.state == "running"]
+    refuse_protected(stopping, call.workspace.topology_file)
+    planned = preview_stop(call, topology, stopping)
     if plan:
         after = {"await-cluster-gone": planned}
         why = f"state: stopped is set for {words}"
-        plan_edit(call, editor_of(leaving, "stopped"), output, after=after, why=why)
+        plan_edit(call, editor_of(stopping, "stopped"), output, after=after, why=why)
         return
     with in_parts(call, topology, about(chosen), again) as parts:
         deletions = deletions_of(call, topology, chosen)
-        if leaving and not wait:
+        if stopping and not wait:
             refuse_unattended(deletions.values(), again)
         for each in chosen:
             call.workspace.state(topology.name).return_note(each.name).unlink(missing_ok=True)
-        if leaving:
-            question = f"Stop {', '.join(each.name for each in leaving)}?"
+        if stopping:
+            question = f"Stop {', '.join(each.name for each in stopping)}?"
             confirm_loss(call, planned, question, yes=yes)
-        if leaving or continues(parts, again):
+        if stopping or continues(parts, again):
             # An interrupted run may have written ucp.yaml without pushing it. Without a wait,
             # nobody would have networks and roles deleted.
             with clusters_first(deletions.values() if wait else ()):

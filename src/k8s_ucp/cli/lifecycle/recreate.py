@@ -128,39 +128,39 @@ def _recreate_environments(
         each.name: next_of(each.state, coming_back=state.return_note(each.name).exists())
         for each in chosen
     }
-    leaving = [each for each in chosen if todo[each.name] is Remaining.tear_down]
-    returning = [each for each in chosen if todo[each.name] is not Remaining.wait]
-    refuse_protected(leaving, call.workspace.topology_file)
+    to_tear_down = [each for each in chosen if todo[each.name] is Remaining.tear_down]
+    to_recreate = [each for each in chosen if todo[each.name] is not Remaining.wait]
+    refuse_protected(to_tear_down, call.workspace.topology_file)
     again = f"ucp recreate {env_flags(chosen)}"
     refuse_lost_core(call, topology, again)
     core = open_core(call, topology)
     if core is None:
         raise _silent(topology, again)
     core.close()
-    planned = preview_stop(call, topology, leaving)
+    planned = preview_stop(call, topology, to_tear_down)
     if plan:
         why = f"state: running is set for {', '.join(each.name for each in chosen)}"
         before = {"await-cluster-gone": planned}
         plan_edit(call, editor_of(chosen, "running"), output, before=before, why=why)
         return
     with in_parts(call, topology, about(chosen), again) as parts:
-        deletions = deletions_of(call, topology, returning)
-        if len(deletions) < len(returning):
+        deletions = deletions_of(call, topology, to_recreate)
+        if len(deletions) < len(to_recreate):
             # Nothing would be waited for, and a cluster that still runs would count as recreated.
             raise _silent(topology, again)
-        if leaving:
-            question = f"Tear down and recreate {', '.join(each.name for each in leaving)}?"
+        if to_tear_down:
+            question = f"Tear down and recreate {', '.join(each.name for each in to_tear_down)}?"
             confirm_loss(call, planned, question, yes=yes)
-        if leaving or (returning and continues(parts, again)):
+        if to_tear_down or (to_recreate and continues(parts, again)):
             # An interrupted run may have written ucp.yaml without pushing it.
             with clusters_first(deletions.values()):
-                commit_state(call, returning, "stopped", parts)
+                commit_state(call, to_recreate, "stopped", parts)
         await_clusters_deleted(deletions, again, parts, seconds=wait)
-        if returning:
-            _bring_back(call, topology, returning, parts)
+        if to_recreate:
+            _bring_back(call, topology, to_recreate, parts)
         context = _context(call)
         context.only = frozenset(each.name for each in chosen)
-        _forget_rollouts(context, returning)
+        _forget_rollouts(context, to_recreate)
         from k8s_ucp import plans
 
         plan_of_return = plans.bring_back(context.topology)

@@ -31,7 +31,7 @@ class Fate(Enum):
     """State of a cluster's owner."""
 
     ALIVE = "alive"
-    LEAVING = "leaving"
+    DELETING = "deleting"
     """Being deleted."""
     GONE = "gone"
     """Deleted: the API server itself reported that it does not exist."""

@@ -86,19 +86,19 @@ class Usages:
             with self._lock:
                 self._counted.pop(key, None)
             return None
-        leaving = "deletionTimestamp" in item["metadata"]
+        deleting = "deletionTimestamp" in item["metadata"]
         with self._lock:
             wait = self._counted.get(key, -PAUSE_SECONDS) + PAUSE_SECONDS - time.monotonic()
-            if wait > 0 and not leaving:
+            if wait > 0 and not deleting:
                 return wait
             self._counted[key] = time.monotonic()
         users = self._users(kind, name, namespace)
-        if leaving and not users:
+        if deleting and not users:
             self._set_finalizer(item, kind, present=False)
             return None
-        if not leaving:
+        if not deleting:
             item = self._set_finalizer(item, kind, present=True)
-        self._show(item, kind, users, leaving=leaving)
+        self._show(item, kind, users, deleting=deleting)
         return None
 
     def _users(self, kind: Kind, name: str, namespace: str | None) -> list[Object]:
@@ -127,10 +127,10 @@ class Usages:
             kind, metadata["name"], metadata.get("namespace"), {"metadata": change}
         )
 
-    def _show(self, item: Object, kind: Kind, users: list[Object], *, leaving: bool) -> None:
+    def _show(self, item: Object, kind: Kind, users: list[Object], *, deleting: bool) -> None:
         status = item.get("status") or {}
         wanted: Object = {"users": len(users)}
-        if leaving:
+        if deleting:
             who = [f"{each['resourceRef']['kind']} {_user_of(each)}" for each in users]
             message = f"{BLOCKED}: {some_of(who, 3)}"
             self._events.record(item, "UsageAccounting", message, warning=True)

@@ -89,7 +89,7 @@ class CoreState:
         note = CONFIG_MAP.object(names.RESTORED, names.CLUSTERS_NAMESPACE, data=data)
         self.kube.apply(note, manager=f"k8s-ucp-{step}")
 
-    def note_leaving(self) -> None:
+    def note_deletion(self) -> None:
         """Record that this core is being deleted, so that what it lacks is no longer a deletion."""
         self.kube.delete(CONFIG_MAP, names.RESTORED, names.CLUSTERS_NAMESPACE)
 

@@ -31,7 +31,7 @@ from k8s_ucp.timestamps import parse_stamp
 SETTLE_SECONDS = 0.15
 STATUS_SECONDS = 1.0
 """Minimum delay of a status after a change, and minimum interval between two writes of it."""
-LEAVING_SECONDS = 0.3
+DELETION_SECONDS = 0.3
 ASK_AGAIN_SECONDS = 1.0
 
 _CLUSTERS = "clusters"
@@ -145,7 +145,7 @@ class MirrorsController(Controller):
             self._forget(key)
             return None
         syncer = parse(item, self._allowed)
-        if syncer.leaving:
+        if syncer.deleting:
             return self._release(item, syncer)
         if names.SYNCER_FINALIZER not in (item["metadata"].get("finalizers") or []):
             item = self._add_finalizer(item)
@@ -157,7 +157,7 @@ class MirrorsController(Controller):
     def _report(self, item: Object, syncer: Syncer) -> float | None:
         now = time.monotonic()
         observed = (item.get("status") or {}).get("observedGeneration")
-        if observed == syncer.generation and not syncer.leaving and self._mirrors.settling():
+        if observed == syncer.generation and not syncer.deleting and self._mirrors.settling():
             # Nothing has changed since before the restart; don't report the interim state.
             return STATUS_SECONDS
         with self._lock:
@@ -228,7 +228,7 @@ class MirrorsController(Controller):
             began = parse_stamp(metadata["deletionTimestamp"]) or 0.0
             if self._runtime.clock() - began < self._runtime.settings.mirror_leave_seconds:
                 again = self._report(item, syncer)
-                return LEAVING_SECONDS if again is None else min(again, LEAVING_SECONDS)
+                return DELETION_SECONDS if again is None else min(again, DELETION_SECONDS)
             self._give_up(item, syncer, unsure)
         kept = [each for each in metadata["finalizers"] if each != names.SYNCER_FINALIZER]
         with contextlib.suppress(NotFound):

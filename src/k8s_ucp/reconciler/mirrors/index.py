@@ -73,7 +73,7 @@ class MirrorIndex:
         """A Syncer was added, changed or deleted; one that is being deleted declares nothing."""
         with self._lock:
             before = self._syncers.pop(key, None)
-            if syncer is not None and not syncer.leaving:
+            if syncer is not None and not syncer.deleting:
                 self._syncers[key] = syncer
             after = self._syncers.get(key)
             if before == after:

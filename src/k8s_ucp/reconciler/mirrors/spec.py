@@ -101,7 +101,7 @@ class Syncer:
     key: str
     generation: int
     created: str
-    leaving: bool
+    deleting: bool
     entries: tuple[SyncerEntry, ...] = ()
     mistakes: tuple[str, ...] = field(default=())
 
@@ -131,7 +131,7 @@ def parse(item: Object, allowed: frozenset[str]) -> Syncer:
         key=key,
         generation=int(metadata.get("generation") or 0),
         created=str(metadata.get("creationTimestamp") or ""),
-        leaving=bool(metadata.get("deletionTimestamp")),
+        deleting=bool(metadata.get("deletionTimestamp")),
         entries=tuple(entries),
         mistakes=tuple(mistakes),
     )

@@ -170,7 +170,7 @@ def status_of(
 
 
 def _ready(syncer: Syncer, rows: list[dict[str, Any]], behind: list[str]) -> Condition:
-    if syncer.leaving:
+    if syncer.deleting:
         return Condition(names.READY, "False", "Leaving", "its copies are being deleted")
     if syncer.mistakes:
         text = "; ".join(syncer.mistakes[:SHOWN])

@@ -53,7 +53,7 @@ class Observer:
         auth_info = self._clients.auth_info_or_why(source) if source else None
         # Serialized, so that two sources that claim the same environment don't both find it free.
         with self._lock:
-            seen = Observation(
+            observation = Observation(
                 fate=fate,
                 source=source,
                 auth_info=auth_info,
@@ -65,7 +65,7 @@ class Observer:
                 reserved=self._reserved,
                 ours=ours is not None,
             )
-            decision = rules.decide(seen)
+            decision = rules.decide(observation)
             if isinstance(decision, Register | Relabel | Keep):
                 self._claims[key] = decision.source.environment or ""
             else:
@@ -114,4 +114,4 @@ def _fate(owner: Object | None, ours: Registration | None) -> Fate:
         # The cluster was declared again during the drain of its predecessor, which has to end
         # first.
         return Fate.GONE
-    return Fate.LEAVING if metadata.get("deletionTimestamp") else Fate.ALIVE
+    return Fate.DELETING if metadata.get("deletionTimestamp") else Fate.ALIVE

@@ -135,18 +135,18 @@ UNPROVEN = "SourceUnproven"
 Decision = NoAction | Deregister | Refuse | Register | Relabel | Keep
 
 
-def decide(seen: Observation) -> Decision:
+def decide(observation: Observation) -> Decision:
     """Decide what to do about one source."""
-    existing, source = seen.existing, seen.source
+    existing, source = observation.existing, observation.source
     # A source must not affect the registration of another source.
-    ours = existing is not None and existing.ours and seen.ours
-    if existing and ours and seen.forgotten:
+    ours = existing is not None and existing.ours and observation.ours
+    if existing and ours and observation.forgotten:
         return Deregister(existing, owner_deleted=True, forgotten=True)
-    if existing and ours and seen.fate is not Fate.ALIVE:
-        return Deregister(existing, owner_deleted=seen.fate is Fate.GONE)
-    if seen.fate is not Fate.ALIVE:
+    if existing and ours and observation.fate is not Fate.ALIVE:
+        return Deregister(existing, owner_deleted=observation.fate is Fate.GONE)
+    if observation.fate is not Fate.ALIVE:
         return NoAction()
-    if seen.forgotten:
+    if observation.forgotten:
         return Refuse(
             "Forgotten",
             "deregistered by `ucp clusters forget`; `ucp clusters forget --undo` "
@@ -157,29 +157,31 @@ def decide(seen: Observation) -> Decision:
         return Refuse("KubeconfigMissing", _NO_SOURCE, standing=ours)
     if source.disowned:
         return Refuse(NOT_NAMED, source.disowned, standing=ours)
-    reserved = _reserved(seen, source, standing=ours)
+    reserved = _reserved(observation, source, standing=ours)
     if reserved:
         return reserved
     taken = _name_taken(source, existing)
     if taken:
         return taken
-    return _environment_refused(seen, source) or _access(seen, source)
+    return _environment_refused(observation, source) or _access(observation, source)
 
 
-def _reserved(seen: Observation, source: KubeconfigSource, *, standing: bool) -> Refuse | None:
-    if source.cluster in seen.reserved.names:
+def _reserved(
+    observation: Observation, source: KubeconfigSource, *, standing: bool
+) -> Refuse | None:
+    if source.cluster in observation.reserved.names:
         return Refuse(
             "NameReserved",
             f"{source.cluster} is Argo CD's name of the core cluster; choose another name",
             standing=standing,
         )
     if (
-        isinstance(seen.auth_info, AuthInfo)
-        and address(seen.auth_info.server) in seen.reserved.addresses
+        isinstance(observation.auth_info, AuthInfo)
+        and address(observation.auth_info.server) in observation.reserved.addresses
     ):
         return Refuse(
             "AddressReserved",
-            f"{seen.auth_info.server} is the core cluster, which can't be an app cluster",
+            f"{observation.auth_info.server} is the core cluster, which can't be an app cluster",
             standing=standing,
         )
     return None
@@ -213,8 +215,8 @@ def _name_taken(source: KubeconfigSource, existing: Registration | None) -> Refu
     return Refuse("NameTaken", message, standing=False)
 
 
-def _environment_refused(seen: Observation, source: KubeconfigSource) -> Refuse | None:
-    existing, environment = seen.existing, source.environment
+def _environment_refused(observation: Observation, source: KubeconfigSource) -> Refuse | None:
+    existing, environment = observation.existing, source.environment
     if not environment:
         return Refuse(
             "EnvironmentMissing",
@@ -223,14 +225,14 @@ def _environment_refused(seen: Observation, source: KubeconfigSource) -> Refuse 
         )
     if existing and environment in (existing.environment, existing.draining):
         return None
-    if environment not in seen.environments:
-        known = ", ".join(sorted(seen.environments)) or "none"
+    if environment not in observation.environments:
+        known = ", ".join(sorted(observation.environments)) or "none"
         return Refuse(
             "EnvironmentUnknown",
             f"environment {environment} is not in the list of environments ({known})",
             standing=existing is not None,
         )
-    holder = seen.holders.get(environment)
+    holder = observation.holders.get(environment)
     if holder:
         return Refuse(
             "EnvironmentTaken",
@@ -240,8 +242,8 @@ def _environment_refused(seen: Observation, source: KubeconfigSource) -> Refuse 
     return None
 
 
-def _access(seen: Observation, source: KubeconfigSource) -> Decision:
-    existing, auth_info = seen.existing, seen.auth_info
+def _access(observation: Observation, source: KubeconfigSource) -> Decision:
+    existing, auth_info = observation.existing, observation.auth_info
     if isinstance(auth_info, NoAccess):
         return Refuse(auth_info.reason, auth_info.message, standing=existing is not None)
     assert auth_info is not None, "the source was read"
@@ -261,7 +263,7 @@ def _access(seen: Observation, source: KubeconfigSource) -> Decision:
     if (existing.environment or existing.draining) != source.environment:
         # The fence on the cluster identifies its apps by the environment's name.
         return Register(source, auth_info, existing, "environment changed")
-    if seen.now >= existing.renew_at:
+    if observation.now >= existing.renew_at:
         return Register(source, auth_info, existing, "token due")
     wanted = (source.environment, None, dict(source.cluster_info))
     if (existing.environment, existing.draining, dict(existing.labels)) != wanted:

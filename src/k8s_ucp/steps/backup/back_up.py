@@ -111,7 +111,7 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
         if context.in_pods:
             # After an interruption, a rerun must not take missing objects of this core for deleted
             # ones.
-            state.note_leaving()
+            state.note_deletion()
     except UcpError as error:
         if context.in_pods:
             error.message = f"stopping would lose data of the core cluster: {error.message}"

@@ -43,7 +43,7 @@ def _preview_record(context: StartContext) -> Iterator[PlannedChange]:
         yield PlannedChange(
             "delete", str(each), "it is deleted with the Application that created it"
         )
-    count = len(planned_objects(context).leaving()) + len(outside)
+    count = len(planned_objects(context).to_delete()) + len(outside)
     if count:
         why = "the cloud is checked for it at the end"
         yield PlannedChange(
@@ -57,10 +57,10 @@ def record_resources(context: StartContext, report: Report) -> None:
     keep_names(context)
     # An earlier run found the clouds empty, but may have kept more than this one.
     context.state.destroyed.unlink(missing_ok=True)
-    leaving = OwnedObjects(context).leaving()
+    to_delete = OwnedObjects(context).to_delete()
     record = CloudRecord(context.state.cloud_record)
-    record.add(leaving)
-    observed = [each for each in leaving if is_adopting(each)]
+    record.add(to_delete)
+    observed = [each for each in to_delete if is_adopting(each)]
     note_abandoned(
         context, observed, "only observed so far: deleting it changes nothing in its cloud"
     )
@@ -75,7 +75,7 @@ def record_resources(context: StartContext, report: Report) -> None:
         }
     )
     record.add_resources(outside)
-    report(f"{len(leaving) + len(outside)} resources")
+    report(f"{len(to_delete) + len(outside)} resources")
 
 
 def _preview_claims(context: StartContext) -> Iterator[PlannedChange]:
@@ -130,8 +130,8 @@ def _preview_clusters(context: StartContext) -> Iterator[PlannedChange]:
 @step("Delete the clusters", preview=_preview_clusters)
 def delete_clusters(context: StartContext, report: Report) -> None:
     found = OwnedObjects(context)
-    leaving = [*found.local_clusters, *found.cloud_clusters]
-    _delete_all(context, report, "clusters", leaving, CLUSTER_SECONDS)
+    to_delete = [*found.local_clusters, *found.cloud_clusters]
+    _delete_all(context, report, "clusters", to_delete, CLUSTER_SECONDS)
 
 
 def _preview_networks(context: StartContext) -> Iterator[PlannedChange]:
@@ -141,12 +141,12 @@ def _preview_networks(context: StartContext) -> Iterator[PlannedChange]:
 
 @step("Delete networks and roles", preview=_preview_networks)
 def delete_networks(context: StartContext, report: Report) -> None:
-    leaving = OwnedObjects(context).networks
-    for each in leaving:
+    to_delete = OwnedObjects(context).networks
+    for each in to_delete:
         if HELD in annotations_of(each):
             # By an interrupted removal of its environment.
             set_held(context.kube, each, held=False)
-    _delete_all(context, report, "networks and roles", leaving, NETWORK_SECONDS)
+    _delete_all(context, report, "networks and roles", to_delete, NETWORK_SECONDS)
 
 
 def _delete_all(

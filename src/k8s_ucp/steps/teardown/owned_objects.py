@@ -98,7 +98,7 @@ class OwnedObjects:
             ),
         ]
 
-    def leaving(self) -> list[Object]:
+    def to_delete(self) -> list[Object]:
         """Managed resources that a teardown deletes, including parts of claims."""
         mine = {each["metadata"]["uid"] for each in (*self.cloud_clusters, *self.networks)}
         claimed = {

@@ -133,7 +133,7 @@ def made(world: Clusters) -> Backup:
     world.core.apply(network(**CREATED, **{"crossplane.io/external-name": "vpc-1"}), manager="test")
     eventually(lambda: password(world), "a password")
     world.stop()
-    state(world).note_leaving()
+    state(world).note_deletion()
     return state(world).collect()
 
 

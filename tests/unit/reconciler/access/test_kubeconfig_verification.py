@@ -268,7 +268,7 @@ def test_exec_arguments_are_used_if_a_digest_covers_the_kubeconfig() -> None:
     assert choose(found, AUTHENTICATORS).name == "aws"
 
 
-@pytest.mark.parametrize("fate", [Fate.GONE, Fate.LEAVING])
+@pytest.mark.parametrize("fate", [Fate.GONE, Fate.DELETING])
 @pytest.mark.parametrize("forgotten", [True, False])
 def test_a_foreign_source_never_deregisters_a_cluster(fate: Fate, forgotten: bool) -> None:
     """Such as a Secret whose claimed owner, of the same name and another kind, never existed."""

@@ -161,7 +161,7 @@ def test_a_cluster_of_an_environment_removed_from_the_list_is_not_deregistered()
     assert isinstance(decision, Keep)
 
 
-@pytest.mark.parametrize(("fate", "gone"), [(Fate.LEAVING, False), (Fate.GONE, True)])
+@pytest.mark.parametrize(("fate", "gone"), [(Fate.DELETING, False), (Fate.GONE, True)])
 @pytest.mark.parametrize("with_secret", [True, False])
 def test_a_source_that_is_deleted_or_being_deleted_is_deregistered(
     fate: Fate, gone: bool, with_secret: bool
@@ -221,7 +221,7 @@ def test_a_forgotten_cluster_is_deregistered_without_waiting() -> None:
 
 
 def test_a_source_deleted_before_its_registration_needs_no_action() -> None:
-    assert decide(seen(fate=Fate.LEAVING)) == NoAction()
+    assert decide(seen(fate=Fate.DELETING)) == NoAction()
     assert decide(seen(fate=Fate.GONE, existing=foreign())) == NoAction()
 
 

@@ -77,14 +77,14 @@ def test_a_kept_database_keeps_its_network(context: StartContext) -> None:
     assert found.claims == [CLAIM], "nobody's label claims the other"
     assert found.cloud_clusters == [CLUSTER]
     assert names(found.networks) == ["VPC demo-prod"]
-    assert names(found.leaving()) == ["Cluster demo-stage", "VPC demo-prod"]
+    assert names(found.to_delete()) == ["Cluster demo-stage", "VPC demo-prod"]
 
 
 def test_delete_data_deletes_databases_and_their_networks(context: StartContext) -> None:
     context.teardown.delete_data = True
     found = OwnedObjects(context)
     assert found.networks == [VPC, OTHER_VPC]
-    assert INSTANCE in found.leaving()
+    assert INSTANCE in found.to_delete()
 
 
 def test_only_team_claims_tracked_by_argo_cd_are_owned(
