@@ -70,6 +70,6 @@ def is_ci_job() -> bool:
 
 def _allowed(key: str) -> list[str]:
     """Sources that the user's settings name; a repository around the folder has no say."""
-    words = ("config", "--global", "--includes", "--null", "--get-all", key)
-    out, _, _ = execute(words, timeout=LOCAL_SECONDS)
+    arguments = ("config", "--global", "--includes", "--null", "--get-all", key)
+    out, _, _ = execute(arguments, timeout=LOCAL_SECONDS)
     return out.decode("utf-8", "surrogateescape").split("\0")

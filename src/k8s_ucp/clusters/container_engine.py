@@ -93,15 +93,15 @@ class ContainerEngine:
         """Name for messages."""
         return _TITLES[self.name]
 
-    def run(self, *words: str, timeout: float = ASK_SECONDS, stdin: str | None = None) -> str:
+    def run(self, *arguments: str, timeout: float = ASK_SECONDS, stdin: str | None = None) -> str:
         """Run a command and return its stdout. Raises UcpError with advice, DeadlineExceeded."""
         try:
-            return process.run([self.name, *words], timeout=timeout, stdin=stdin)
+            return process.run([self.name, *arguments], timeout=timeout, stdin=stdin)
         except CommandFailed as error:
             raise self._explained(error) from error
         except DeadlineExceeded as error:
             raise DeadlineExceeded(
-                f"a response of {self.title} to `{self.name} {words[0]}`",
+                f"a response of {self.title} to `{self.name} {arguments[0]}`",
                 timeout,
                 error.last_state,
                 next=_start_it(self.name),
@@ -157,9 +157,9 @@ class ContainerEngine:
         """Remove nodes with their anonymous volumes."""
         self.run("rm", "--force", "--volumes", *(each.id for each in nodes), timeout=timeout)
 
-    def execute(self, node: ContainerNode, *words: str, timeout: float = ASK_SECONDS) -> str:
+    def execute(self, node: ContainerNode, *arguments: str, timeout: float = ASK_SECONDS) -> str:
         """Run a program inside a running node."""
-        return self.run("exec", node.id, *words, timeout=timeout)
+        return self.run("exec", node.id, *arguments, timeout=timeout)
 
     def copy_in(self, node: ContainerNode, file: Path, path: str, *, timeout: float) -> None:
         """Copy a file of this machine to a path in a running node."""

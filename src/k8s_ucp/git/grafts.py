@@ -54,9 +54,9 @@ def graft(
     paths: pathspecs of the files. places: maps a path there to paths here; none leaves it out.
     Returns None if no commit changes these files. Raises GitFailed.
     """
-    words = ("fast-export", "--signed-tags=strip", "--reencode=yes", _KEPT, "--", *paths)
+    arguments = ("fast-export", "--signed-tags=strip", "--reencode=yes", _KEPT, "--", *paths)
     ref = f"refs/ucp-pending/{uuid.uuid4().hex}"
-    stream = source.git(*words, timeout=NETWORK_SECONDS)
+    stream = source.git(*arguments, timeout=NETWORK_SECONDS)
     sha256 = into.git("rev-parse", "--show-object-format").strip() == b"sha256"
     moved = list(move(stream, ref, places, length=64 if sha256 else 40))
     if len(moved) == 1:

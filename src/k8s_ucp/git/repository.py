@@ -406,8 +406,8 @@ def _run(
         # The import runs `git version`, which fails with this message if git can't read its
         # configuration.
         reason = re.search(r"(?:fatal|error): [^\n']+", str(error))
-        words = f"failed to run git: {reason[0] if reason else error}"
-        raise SettingsUnreadable(words, next=SETTINGS_ADVICE) from error
+        message = f"failed to run git: {reason[0] if reason else error}"
+        raise SettingsUnreadable(message, next=SETTINGS_ADVICE) from error
     # GitPython kills the process when the wrapper is garbage-collected, so keep a reference to it.
     wrapper = Git().execute(
         call.argv,
@@ -436,8 +436,8 @@ def keep_settings(folder: Path, *, local: bool) -> None:
     """
     git_folder = folder / ".git" if (folder / ".git").is_dir() else folder
     file = git_folder / FILE
-    words = ("config", "--null", "--list", "--show-scope")
-    call = git_call(words, folder=git_folder, credential=None)
+    arguments = ("config", "--null", "--list", "--show-scope")
+    call = git_call(arguments, folder=git_folder, credential=None)
     out, errors, code = _run(call, "config", timeout=LOCAL_SECONDS, folder=folder)
     if code != 0:
         output = errors.decode("utf-8", "replace").strip()
@@ -496,9 +496,9 @@ def _remote(folder: Path | None, arguments: Sequence[str]) -> tuple[str, str]:
         return named[0], ""
     name, pushes = _remote_in(arguments), arguments[0] == "push"
 
-    def ask(*words: str) -> str:
-        call = git_call(words, folder=folder, credential=None, own=settings_file(folder))
-        out, _, _ = _run(call, words[0], timeout=LOCAL_SECONDS, folder=folder)
+    def ask(*arguments: str) -> str:
+        call = git_call(arguments, folder=folder, credential=None, own=settings_file(folder))
+        out, _, _ = _run(call, arguments[0], timeout=LOCAL_SECONDS, folder=folder)
         return out.decode("utf-8", "replace").partition("\n")[0].strip()
 
     address = ask("remote", "get-url", "--push", name) if pushes else ""
@@ -515,8 +515,8 @@ def used_address(url: str) -> str:
     The settings of a repository around the current folder don't apply, as they don't in a clone.
     Raises ProgramMissing.
     """
-    words = ("--git-dir=/dev/null", "ls-remote", "--get-url", "--", url)
-    out, _, code = execute(words, timeout=LOCAL_SECONDS)
+    arguments = ("--git-dir=/dev/null", "ls-remote", "--get-url", "--", url)
+    out, _, code = execute(arguments, timeout=LOCAL_SECONDS)
     return out.decode("utf-8", "replace").strip() if code == 0 else url
 
 
@@ -530,8 +530,8 @@ def shared_connection(url: str, folder: Path | None = None) -> Iterator[SshConne
     if not ssh_target(address):
         yield SshConnection()
         return
-    words = ("config", "--get", "core.sshCommand")
-    out, _, _ = execute(words, timeout=LOCAL_SECONDS, folder=folder)
+    arguments = ("config", "--get", "core.sshCommand")
+    out, _, _ = execute(arguments, timeout=LOCAL_SECONDS, folder=folder)
     with ssh_connection(address, out.decode("utf-8", "replace").strip()) as connection:
         yield connection
 

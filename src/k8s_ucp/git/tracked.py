@@ -60,7 +60,7 @@ def tracked_files(folder: Path) -> set[str]:
     return {each for each in listed if each and "/" not in each}
 
 
-def _tracked(folder: Path, *words: str) -> str:
+def _tracked(folder: Path, *arguments: str) -> str:
     """The output of `git ls-files -z`, with paths relative to the folder.
 
     Empty if there is no repository around the folder, or if git fails: the authors of the
@@ -72,7 +72,7 @@ def _tracked(folder: Path, *words: str) -> str:
     # Named, since git would take a folder with HEAD, objects and refs for a repository. Regardless
     # of the owner: listing a repository's files runs none of its code.
     where = (f"--git-dir={top / '.git'}", f"--work-tree={top}", "-c", "safe.directory=*")
-    call = git_call((*where, "ls-files", "-z", *words), folder=folder, credential=None)
+    call = git_call((*where, "ls-files", "-z", *arguments), folder=folder, credential=None)
     try:
         done = subprocess.run(
             call.argv,

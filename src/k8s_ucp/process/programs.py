@@ -80,8 +80,8 @@ def run(
     """
     import sh
 
-    words = tuple(str(each) for each in argv)
-    command = _command(words[0])
+    command_line = tuple(str(each) for each in argv)
+    command = _command(command_line[0])
     running = None
     failed = None
 
@@ -92,7 +92,7 @@ def run(
     printed = _Output(on_line, output, kill)
     try:
         running = command(
-            *words[1:],
+            *command_line[1:],
             **_SH_OPTIONS,
             _env=dict(env) if env is not None else None,
             _cwd=str(cwd) if cwd else None,
@@ -116,26 +116,26 @@ def run(
         if programs:
             programs._remove(running)
     if failed or printed.too_much:
-        raise _failure(words, failed, limits, printed) from failed
+        raise _failure(command_line, failed, limits, printed) from failed
     return printed.stdout()
 
 
 def _failure(
-    words: Sequence[str], failed: Any, limits: _Limits, printed: _Output
+    argv: Sequence[str], failed: Any, limits: _Limits, printed: _Output
 ) -> CommandFailed | DeadlineExceeded:
     """Why a program failed: for a limit that it exceeded, or by itself.
 
     failed: sh's error; None if it printed too much, and ended before it could be killed.
     """
     if failed and limits.expired:
-        return DeadlineExceeded(f"`{' '.join(words)}`", limits.seconds, printed.end(3))
+        return DeadlineExceeded(f"`{' '.join(argv)}`", limits.seconds, printed.end(3))
     if printed.too_much:
         why = f"it printed more than {printed.most} characters"
-        return CommandFailed(words, -signal.SIGKILL, why)
+        return CommandFailed(argv, -signal.SIGKILL, why)
     if limits.memory and (limits.exceeded or printed.out_of_memory):
         why = f"it needs more than {limits.memory // 1_000_000} MB of memory"
-        return CommandFailed(words, failed.exit_code, why)
-    return CommandFailed(words, failed.exit_code, printed.end(OUTPUT_KEPT))
+        return CommandFailed(argv, failed.exit_code, why)
+    return CommandFailed(argv, failed.exit_code, printed.end(OUTPUT_KEPT))
 
 
 def _command(program: str) -> Any:

@@ -70,12 +70,12 @@ class Gcloud:
             )
         return Account(str(project), email)
 
-    def json(self, *words: str, timeout: float = CALL_SECONDS) -> Any:
+    def json(self, *arguments: str, timeout: float = CALL_SECONDS) -> Any:
         """Call gcloud and parse its JSON output; None if the output is empty.
 
         Raises UcpError with an explanation, DeadlineExceeded.
         """
-        text = self._run([*words, "--format=json"], timeout)
+        text = self._run([*arguments, "--format=json"], timeout)
         return json.loads(text) if text.strip() else None
 
     def list_clusters(self, filter_: str) -> tuple[list[Any], str]:
@@ -89,14 +89,14 @@ class Gcloud:
             if found := gcloud_failures.SILENT_ZONES.search(line):
                 silent.append(found[1])
 
-        words = ("container", "clusters", "list", f"--filter={filter_}", "--format=json")
-        text = self._run(words, CALL_SECONDS, hear)
+        arguments = ("container", "clusters", "list", f"--filter={filter_}", "--format=json")
+        text = self._run(arguments, CALL_SECONDS, hear)
         return (json.loads(text) if text.strip() else None) or [], ", ".join(silent)
 
-    def find(self, *words: str) -> Any:
+    def find(self, *arguments: str) -> Any:
         """Like `json`, but None if the object does not exist."""
         try:
-            return self.json(*words)
+            return self.json(*arguments)
         except gcloud_failures.NotThere:
             return None
 
@@ -109,21 +109,21 @@ class Gcloud:
         return self._read_key()
 
     def _run(
-        self, words: Sequence[str], timeout: float, on_line: Callable[[str], None] | None = None
+        self, arguments: Sequence[str], timeout: float, on_line: Callable[[str], None] | None = None
     ) -> str:
         account = self.account
         with self._environment(account) as environment:
             try:
                 return process.run(
-                    ["gcloud", *words, f"--project={account.project}", "--quiet"],
+                    ["gcloud", *arguments, f"--project={account.project}", "--quiet"],
                     timeout=timeout,
                     env=environment,
                     on_line=on_line,
                 )
             except CommandFailed as error:
-                raise gcloud_failures.explain(error, words, account.project, account.email) from (
-                    error
-                )
+                raise gcloud_failures.explain(
+                    error, arguments, account.project, account.email
+                ) from (error)
             except ProgramMissing as error:
                 raise ProgramMissing(
                     "gcloud is not installed",

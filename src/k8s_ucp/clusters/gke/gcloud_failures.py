@@ -59,8 +59,8 @@ _FORBIDDEN = ("PERMISSION_DENIED", "does not have permission", "code=403", "Http
 _QUOTA = re.compile(r"[Ii]nsufficient \w+ quota.*|Quota '.*' exceeded.*|.*QUOTA_EXCEEDED.*")
 
 
-def explain(error: CommandFailed, words: Sequence[str], project: str, email: str) -> UcpError:
-    """The explained error. words: of the call, without the flags of every call."""
+def explain(error: CommandFailed, arguments: Sequence[str], project: str, email: str) -> UcpError:
+    """The explained error. arguments: of the call, without the flags of every call."""
     text = error.output
     line = _error_line(text)
     if any(sign in text for sign in _BUSY):
@@ -92,7 +92,9 @@ def explain(error: CommandFailed, words: Sequence[str], project: str, email: str
             f"project {project} has no billing account: {line}",
             next=f"gcloud billing projects link {project} --billing-account ACCOUNT",
         )
-    if tuple(words[:2]) == ("projects", "describe") and any(sign in text for sign in _FORBIDDEN):
+    if tuple(arguments[:2]) == ("projects", "describe") and any(
+        sign in text for sign in _FORBIDDEN
+    ):
         return UcpError(
             f"the project {project} does not exist, or {email} has no access to it",
             next=f"gcloud projects list; then {_grant(project, email, 'roles/container.admin')}",
@@ -102,7 +104,7 @@ def explain(error: CommandFailed, words: Sequence[str], project: str, email: str
     if any(sign in text for sign in _FORBIDDEN):
         return UcpError(
             f"{email} lacks a permission in project {project}: {line}",
-            next=f"{_grant(project, email, _role(words))}",
+            next=f"{_grant(project, email, _role(arguments))}",
         )
     if found := _NO_PLACE.search(text):
         return UsageError(
@@ -115,7 +117,8 @@ def explain(error: CommandFailed, words: Sequence[str], project: str, email: str
             next="check the network (HTTPS_PROXY sets a proxy), then run the command again",
         )
     return UcpError(
-        f"`gcloud {' '.join(words)}` failed: {line}", next="update gcloud: gcloud components update"
+        f"`gcloud {' '.join(arguments)}` failed: {line}",
+        next="update gcloud: gcloud components update",
     )
 
 
@@ -145,8 +148,8 @@ def _grant(project: str, email: str, role: str) -> str:
     )
 
 
-def _role(words: Sequence[str]) -> str:
-    return "roles/compute.viewer" if words[0] == "compute" else "roles/container.admin"
+def _role(arguments: Sequence[str]) -> str:
+    return "roles/compute.viewer" if arguments[0] == "compute" else "roles/container.admin"
 
 
 def _error_line(text: str) -> str:

@@ -106,7 +106,7 @@ class GkeProvider:
             try:
                 if made:
                     report(f"creating cluster {name} in {settings.location} (takes minutes)")
-                    self._gcloud.json(*settings.create_words(self._owner, version))
+                    self._gcloud.json(*settings.create_arguments(self._owner, version))
                 running = self._await_running(name, report, until)
                 if not running.get("currentNodeCount"):
                     self._resize(name, running, NODES, until)
@@ -276,11 +276,11 @@ class GkeProvider:
 
     def _resize(self, name: str, found: Cluster, nodes: int, until: float) -> None:
         per_zone = nodes if is_zone(found["location"]) or not nodes else 1
-        words = ("container", "clusters", "resize", name, location_flag(found["location"]))
+        arguments = ("container", "clusters", "resize", name, location_flag(found["location"]))
         flags = (f"--node-pool={POOL}", f"--num-nodes={per_zone}", "--async")
 
         def change() -> str:
-            self._gcloud.json(*words, *flags)
+            self._gcloud.json(*arguments, *flags)
             return ""
 
         def look() -> str:
@@ -295,11 +295,11 @@ class GkeProvider:
     def _remove(self, name: str, found: Cluster, until: float) -> None:
         """Delete our cluster and wait until it is gone."""
         where = location_flag(found["location"])
-        words = ("container", "clusters", "delete", name, where, "--async")
+        arguments = ("container", "clusters", "delete", name, where, "--async")
 
         def change() -> str:
             with contextlib.suppress(NotThere):
-                self._gcloud.json(*words)
+                self._gcloud.json(*arguments)
             return ""
 
         def look() -> str:

@@ -77,7 +77,7 @@ class GkeSettings:
         """The flag for the location."""
         return location_flag(self.location)
 
-    def create_words(self, owner: str, version: str | None) -> list[str]:
+    def create_arguments(self, owner: str, version: str | None) -> list[str]:
         """Arguments of `gcloud`. version: a full GKE version; None for the channel's default."""
         per_zone = self.nodes if is_zone(self.location) else 1
         return [

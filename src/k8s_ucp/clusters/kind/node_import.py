@@ -31,8 +31,8 @@ def import_archive(
     """
     until = time.monotonic() + timeout
 
-    def inside(*words: str) -> str:
-        return engine.execute(node, *words, timeout=max(1.0, until - time.monotonic()))
+    def inside(*arguments: str) -> str:
+        return engine.execute(node, *arguments, timeout=max(1.0, until - time.monotonic()))
 
     try:
         snapshotter = snapshotter_of(tomllib.loads(inside("containerd", "config", "dump")))

@@ -150,8 +150,8 @@ class KindNodes:
         """Replace the note atomically: the old one stays until the new one is complete."""
         text = json.dumps(note)
         for each in nodes:
-            words = ("sh", "-c", WRITE_NOTE, "sh", str(len(text.encode())))
-            self._engine.run("exec", "--interactive", each.id, *words, stdin=text)
+            arguments = ("sh", "-c", WRITE_NOTE, "sh", str(len(text.encode())))
+            self._engine.run("exec", "--interactive", each.id, *arguments, stdin=text)
 
     def api_server_responds(self, node: ContainerNode) -> bool:
         """Whether its API server sent any response, even a refusal."""

@@ -25,9 +25,9 @@ class KindProgram:
         """Create a cluster. Raises CommandFailed, DeadlineExceeded; may leave containers then."""
         # Keeps kind out of the user's kubeconfig; the content can also be read from the node.
         kubeconfig = config.with_name("kubeconfig")
-        words = ("create", "cluster", "--name", name, "--image", image, "--config", str(config))
+        arguments = ("create", "cluster", "--name", name, "--image", image, "--config", str(config))
         try:
-            self._run(*words, "--kubeconfig", str(kubeconfig), timeout=timeout, report=report)
+            self._run(*arguments, "--kubeconfig", str(kubeconfig), timeout=timeout, report=report)
         finally:
             kubeconfig.unlink(missing_ok=True)
 
@@ -35,7 +35,7 @@ class KindProgram:
         """Load the images of an archive (`docker save`) into the nodes."""
         self._run("load", "image-archive", "--name", name, path, timeout=timeout)
 
-    def _run(self, *words: str, timeout: float, report: Report | None = None) -> None:
+    def _run(self, *arguments: str, timeout: float, report: Report | None = None) -> None:
         if self._programs is None:
             raise ProgramMissing("kind is not installed", next="ucp tools install kind")
 
@@ -45,7 +45,7 @@ class KindProgram:
                 report(line.encode("ascii", "ignore").decode().strip(" ."))
 
         process.run(
-            [self._programs.path("kind"), *words],
+            [self._programs.path("kind"), *arguments],
             timeout=timeout,
             env=self._engine.environment(),
             on_line=on_line,

@@ -231,8 +231,8 @@ class PostgresServer:
             stdin="".join(f"{each};\n" for each in statements),
         )
 
-    def _run(self, *words: str | Path, stdin: str = "") -> None:
-        argv: list[str | Path] = [*_as_user(), *words]
+    def _run(self, *arguments: str | Path, stdin: str = "") -> None:
+        argv: list[str | Path] = [*_as_user(), *arguments]
         environment = process.passed_on()
         process.run(argv, timeout=RUN_SECONDS, cwd=self.home, env=environment, stdin=stdin)
 

@@ -94,18 +94,18 @@ def of_crossplane(
     }
     limits = {"cpu": settings.limits.cpu, "memory": settings.limits.memory}
     values |= {f"resourcesCrossplane.limits.{key}": value for key, value in limits.items() if value}
-    words = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
+    options = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
     if own_function:
         for name, value in zip(
             ("Volumes", "VolumeMounts"), function_package.volumes(), strict=True
         ):
-            words += ["--set-json", f"extra{name}Crossplane={json.dumps(value)}"]
+            options += ["--set-json", f"extra{name}Crossplane={json.dumps(value)}"]
     with tempfile.TemporaryDirectory(prefix="ucp-charts-") as home:
         text = template(
             helm,
             crossplane.NAME,
             module / "cluster/charts/crossplane",
-            ["--namespace", crossplane.NAMESPACE, *words],
+            ["--namespace", crossplane.NAMESPACE, *options],
             home=Path(home),
             timeout=HELM_SECONDS,
         )

@@ -78,22 +78,22 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[
     settings = _settings(chart)
     name = settings.get("releaseName") or "-".join(folder.split("/")[1::2])
     files = settings.get("valueFiles")
-    words = ["--namespace", namespace, "--include-crds", *schema_options(chart)]
+    options = ["--namespace", namespace, "--include-crds", *schema_options(chart)]
     for each in files if isinstance(files, list) else ():
         file = (chart / str(each)).resolve()
         if not file.is_relative_to(chart.parents[2].resolve()):
             raise UcpError(f"the values file {each} is outside of the app's folder")
-        words += values_from(file)
+        options += values_from(file)
     try:
         with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
             for number, text in enumerate(_texts(settings, more)):
                 over = Path(home, f"{number}.yaml")
                 over.write_text(text, encoding="utf-8")
-                words += values_from(over)
+                options += values_from(over)
             # helm lets parameters override all values.
-            words += [] if more else _parameters(settings)
+            options += [] if more else _parameters(settings)
             timeout = RENDER_SECONDS
-            return template(helm, str(name), chart, words, home=Path(home), timeout=timeout)
+            return template(helm, str(name), chart, options, home=Path(home), timeout=timeout)
     except HelmFailed as error:
         raise UcpError(f"helm can't render it: {error.message}") from error
 
@@ -255,12 +255,12 @@ def _texts(settings: Mapping[str, Any], more: Mapping[str, Any]) -> Iterator[str
 
 def _parameters(settings: Mapping[str, Any]) -> list[str]:
     """The options for `parameters` of Argo CD's settings, which escapes commas like this."""
-    words = []
+    options = []
     for each in maps(settings, "parameters"):
         option = "--set-string" if each.get("forceString") is True else "--set"
         value = _COMMA.sub(r"\,", str(each.get("value", "")))
-        words += [option, f"{each.get('name')}={value}"]
-    return words
+        options += [option, f"{each.get('name')}={value}"]
+    return options
 
 
 def _is_test(item: Object) -> bool:

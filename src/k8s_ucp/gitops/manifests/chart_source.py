@@ -149,8 +149,8 @@ def _fetch(
         target = Path(home, "pulled")
         target.mkdir()
         wanted = ["--version", version] if version else []
-        words = ["pull", *wanted, "--destination", str(target)]
-        _call(_Helm(helm, Path(home), programs), words, ref, credential)
+        arguments = ["pull", *wanted, "--destination", str(target)]
+        _call(_Helm(helm, Path(home), programs), arguments, ref, credential)
         found = list(target.glob("*.tgz"))
         if len(found) != 1:
             raise UcpError(f"helm fetched no chart from {ref}")
@@ -269,8 +269,8 @@ def _fetch_dependencies(
                 _depend(runner, ["repo", "add"], [f"dependency-{number}", url], chart)
         locked = any(name in files for name in ("Chart.lock", "requirements.lock"))
         plain = any(ChartRef(url, chart.name).plain for url in remote)
-        words = ["dependency", "build" if locked else "update"]
-        _depend(runner, [*words, *(["--plain-http"] if plain else [])], [str(root)], chart)
+        arguments = ["dependency", "build" if locked else "update"]
+        _depend(runner, [*arguments, *(["--plain-http"] if plain else [])], [str(root)], chart)
         return {
             each.relative_to(root).as_posix(): each.read_bytes()
             for each in sorted(root.rglob("*"))
@@ -297,10 +297,10 @@ class _Helm:
     home: Path
     programs: RunningPrograms | None = None
 
-    def run(self, words: list[str], names: list[str], stdin: str | None = None) -> str:
+    def run(self, arguments: list[str], names: list[str], stdin: str | None = None) -> str:
         return call(
             self.program,
-            words,
+            arguments,
             names,
             home=self.home,
             timeout=FETCH_SECONDS,
@@ -309,8 +309,8 @@ class _Helm:
         )
 
 
-def _call(helm: _Helm, words: list[str], ref: ChartRef, credential: Credential | None) -> str:
-    """Run a command of helm on a chart. words: the command and its options."""
+def _call(helm: _Helm, arguments: list[str], ref: ChartRef, credential: Credential | None) -> str:
+    """Run a command of helm on a chart. arguments: the command and its options."""
     plain = ["--plain-http"] if ref.plain else []
     try:
         if credential and ref.oci:
@@ -318,38 +318,36 @@ def _call(helm: _Helm, words: list[str], ref: ChartRef, credential: Credential |
             host = urlsplit(ref.repository).netloc
             helm.run([*login, *plain], [host], credential.password)
         if ref.oci:
-            return helm.run([*words, *plain], [str(ref)])
+            return helm.run([*arguments, *plain], [str(ref)])
         if credential:
             add = ["repo", "add", "--username", credential.username, "--password-stdin"]
             helm.run(add, ["ucp", ref.repository], credential.password)
-            return helm.run(words, [f"ucp/{ref.name}"])
-        return helm.run([*words, "--repo", ref.repository], [ref.name])
+            return helm.run(arguments, [f"ucp/{ref.name}"])
+        return helm.run([*arguments, "--repo", ref.repository], [ref.name])
     except HelmFailed as error:
         raise UcpError(
             f"the chart {ref}: {error.message}", next=_advice(error.message, ref)
         ) from error
 
 
-def _advice(words: str, ref: ChartRef) -> str:
-    """What to do if helm can't fetch a chart, from helm's words."""
-    if _REFUSED.search(words):
+def _advice(output: str, ref: ChartRef) -> str:
+    """What to do if helm can't fetch a chart, from helm's output."""
+    if _REFUSED.search(output):
         return (
             "declare its credential in ucp.yaml and name it (--auth NAME of `ucp app add`; "
             "docs/apps.md, Private sources)"
         )
-    if "not found" in words:
-        words_of_helm = [ref.name, "--repo", ref.repository] if not ref.oci else [str(ref)]
-        return (
-            f"check its name and version: {shlex.join(['helm', 'show', 'chart', *words_of_helm])}"
-        )
+    if "not found" in output:
+        arguments = [ref.name, "--repo", ref.repository] if not ref.oci else [str(ref)]
+        return f"check its name and version: {shlex.join(['helm', 'show', 'chart', *arguments])}"
     return (
         "check its address and the network (HTTPS_PROXY sets a proxy), then run the command again"
     )
 
 
-def _depend(helm: _Helm, words: list[str], names: list[str], chart: ChartFile) -> None:
+def _depend(helm: _Helm, arguments: list[str], names: list[str], chart: ChartFile) -> None:
     try:
-        helm.run(words, names)
+        helm.run(arguments, names)
     except HelmFailed as error:
         raise UcpError(
             f"failed to fetch the charts that the chart {chart.name} depends on: {error.message}",

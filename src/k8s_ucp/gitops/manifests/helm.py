@@ -37,9 +37,9 @@ def template(
 
     The names may come from others' repositories, and one option of helm runs a program.
     """
-    words = ["template", "--kube-version", KUBERNETES, *options]
+    arguments = ["template", "--kube-version", KUBERNETES, *options]
     names = (release, chart)
-    return call(helm, words, names, home=home, timeout=timeout)
+    return call(helm, arguments, names, home=home, timeout=timeout)
 
 
 def values_from(file: Path) -> list[str]:
@@ -50,7 +50,7 @@ def values_from(file: Path) -> list[str]:
 
 def call(
     helm: Path,
-    words: Sequence[str | Path],
+    arguments: Sequence[str | Path],
     names: Sequence[str | Path] = (),
     *,
     home: Path,
@@ -60,7 +60,7 @@ def call(
 ) -> str:
     """Run helm and return its output. home: folder for its cache and its logins.
 
-    words: the command and its options. names: what it works on, never interpreted as options.
+    arguments: the command and its options. names: what it works on, never interpreted as options.
     The caller's proxy and CA settings apply, its credentials and plugins don't. stdin: for a
     password. programs: tracks the process while it runs. Raises HelmFailed, ProgramMissing.
     """
@@ -71,7 +71,7 @@ def call(
     # It ends after a moment, so collecting garbage half as often takes a tenth less CPU time.
     environment["GOGC"] = "200"
     try:
-        argv = [helm, *words, *(["--", *names] if names else [])]
+        argv = [helm, *arguments, *(["--", *names] if names else [])]
         return run(
             argv,
             timeout=timeout,

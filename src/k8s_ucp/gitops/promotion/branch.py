@@ -149,8 +149,8 @@ class RemoteBranch:
 
     def differ(self, one: str, other: str, folder: str) -> bool:
         """Two commits differ in the files below a folder."""
-        words = ("diff-tree", "-r", "--name-only", one, other, "--", folder)
-        return bool(self.repository.git(*words).strip())
+        arguments = ("diff-tree", "-r", "--name-only", one, other, "--", folder)
+        return bool(self.repository.git(*arguments).strip())
 
     def _head_of(self, commit: str) -> list[bytes]:
         return self.repository.git("cat-file", "commit", commit).split(b"\n\n")[0].splitlines()

@@ -117,17 +117,17 @@ def _render(addon: Addon, place: _ChartRender, values: bytes, helm: Path, work: 
     file = work / "values.yaml"
     file.write_bytes(values)
     chart = f"oci://{addon.repository}/{addon.chart}" if addon.oci else addon.chart
-    words = [
+    options = [
         *(() if addon.oci else ("--repo", addon.repository)),
         *("--version", addon.version, "--namespace", addon.namespace),
         *("--include-crds", *values_from(file)),
     ]
     for name, value in place.parameters:
-        words += ["--set-string", f"{name}={value}"]
+        options += ["--set-string", f"{name}={value}"]
     what = f"the chart {addon.chart} {addon.version} of {addon.repository}"
     try:
         first, second = (
-            template(helm, addon.name, chart, words, home=work, timeout=CHART_SECONDS)
+            template(helm, addon.name, chart, options, home=work, timeout=CHART_SECONDS)
             for _ in range(2)
         )
     except HelmFailed as error:

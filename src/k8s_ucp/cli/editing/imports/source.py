@@ -125,9 +125,9 @@ def _remotes(folder: Path) -> tuple[str, ...]:
     from k8s_ucp.git.failures import GitFailed
     from k8s_ucp.git.repository import run_git
 
-    words = ("-C", str(folder), "config", "--local", "--get-regexp", r"^remote\..*\.url$")
+    arguments = ("-C", str(folder), "config", "--local", "--get-regexp", r"^remote\..*\.url$")
     try:
-        found = run_git(words, where=str(folder)).decode("utf-8", "replace")
+        found = run_git(arguments, where=str(folder)).decode("utf-8", "replace")
     except GitFailed:
         return ()
     return tuple(line.partition(" ")[2] for line in found.splitlines() if " " in line)
@@ -143,14 +143,14 @@ def renderer(folder_tree: FolderTree, helm: Callable[[], Path]) -> Render:
         with tempfile.TemporaryDirectory(prefix="ucp-import-") as home:
             root = Path(home, "chart")
             write_files(root, folder_tree.below(chart))
-            words = schema_options(root)
+            arguments = schema_options(root)
             if isinstance(values, bytes):
                 write_files(Path(home), {"values.yaml": values})
-                words += values_from(Path(home, "values.yaml"))
+                arguments += values_from(Path(home, "values.yaml"))
             elif values:
-                words += values_from(root / values)
+                arguments += values_from(root / values)
             timeout = RENDER_SECONDS
-            return template(helm(), "import", root, words, home=Path(home), timeout=timeout)
+            return template(helm(), "import", root, arguments, home=Path(home), timeout=timeout)
 
     return render
 
