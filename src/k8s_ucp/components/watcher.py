@@ -208,10 +208,10 @@ def guard_fence(placement: HostPlacement, guard: Guard, report: Callable[[str], 
             reported = ""
         except Exception as error:  # noqa: BLE001 (if this thread ended, all writers would stop)
             known = isinstance(error, UcpError | OSError)
-            words = str(error) if known else f"bug: {type(error).__name__}: {error}"
-            if words != reported:
-                report(f"the fence's guard: {words}")
-            reported = words
+            message = str(error) if known else f"bug: {type(error).__name__}: {error}"
+            if message != reported:
+                report(f"the fence's guard: {message}")
+            reported = message
         time.sleep(FENCE_SECONDS)
 
 

@@ -254,8 +254,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         checked = _checked(wanted)
     except Exception as error:  # noqa: BLE001 (never accept a push because of an error)
-        words = f"failed to check: {_words(error)}"
-        checked = CheckResult([CheckFinding(wanted.repository, ".", words, "check-failed")])
+        message = f"failed to check: {_words(error)}"
+        checked = CheckResult([CheckFinding(wanted.repository, ".", message, "check-failed")])
     signal.alarm(0)
     findings = [each for each in checked.findings if each.repository == wanted.repository]
     errors = [each.text for each in findings if each.blocks]

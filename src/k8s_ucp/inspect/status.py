@@ -66,9 +66,9 @@ def why_stopped(topology: str, snapshot: ClusterSnapshot, start: str) -> tuple[s
     """Why nothing of a topology runs here, and what to do. start: the command that starts it."""
     if not snapshot.original:
         return f"{topology} is stopped", start
-    words = f"{topology} was not started in this copy of the workspace {snapshot.original}"
+    message = f"{topology} was not started in this copy of the workspace {snapshot.original}"
     original = shlex.quote(snapshot.original)
-    return words, f"add --workspace {original} to the command; or {start}, to start the copy"
+    return message, f"add --workspace {original} to the command; or {start}, to start the copy"
 
 
 def is_healthy(data: Status) -> bool:

@@ -181,8 +181,8 @@ class Connection:
         if limits.exceeded:
             where = f"{method} {self.server}{path}"
             return TooLarge(f"{where}: the response is larger than {limits.largest} bytes")
-        words = plain(error, limits.seconds)
-        return Unreachable(f"{self.server} is not responding: {words} ({method} {path})")
+        message = plain(error, limits.seconds)
+        return Unreachable(f"{self.server} is not responding: {message} ({method} {path})")
 
 
 def _answer(text: bytes, token: str) -> Any:

@@ -203,7 +203,7 @@ def _destroyed(found: Destruction, topology: str, call: Invocation) -> Status:
         "at": found.at,
         "ended": found.ended,
         "kept": list(found.kept),
-        "message": found.words(topology),
+        "message": found.message(topology),
         "next": with_given_options(found.next, call.given),
     }
 

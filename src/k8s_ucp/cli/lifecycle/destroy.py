@@ -139,10 +139,10 @@ def was_destroyed(context: StartContext) -> Destruction | None:
 
 def _print_earlier(call: Invocation, context: StartContext, earlier: Destruction) -> None:
     """Print the earlier result. Raises UcpError if a rerun can't do what was requested."""
-    words = earlier.words(context.topology.name)
+    message = earlier.message(context.topology.name)
     if earlier.kept and context.teardown.delete_data:
-        raise UcpError(words, next="ucp start, then: ucp destroy --delete-data")
-    call.console.say(f"{words}. `ucp start` creates it anew.")
+        raise UcpError(message, next="ucp start, then: ucp destroy --delete-data")
+    call.console.say(f"{message}. `ucp start` creates it anew.")
     _print_abandoned(call, context)
 
 

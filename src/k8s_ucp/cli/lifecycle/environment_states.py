@@ -46,14 +46,14 @@ def stop_environments(
     """
     topology = declared_topology(call)
     chosen = chosen_environments(topology, names)
-    words, again = ", ".join(each.name for each in chosen), f"ucp stop {env_flags(chosen)}"
+    listed, again = ", ".join(each.name for each in chosen), f"ucp stop {env_flags(chosen)}"
     refuse_lost_core(call, topology, again)
     stopping = [each for each in chosen if each.state == "running"]
     refuse_protected(stopping, call.workspace.topology_file)
     planned = preview_stop(call, topology, stopping)
     if plan:
         after = {"await-cluster-gone": planned}
-        why = f"state: stopped is set for {words}"
+        why = f"state: stopped is set for {listed}"
         plan_edit(call, editor_of(stopping, "stopped"), output, after=after, why=why)
         return
     with in_parts(call, topology, about(chosen), again) as parts:
@@ -79,7 +79,7 @@ def stop_environments(
             await_clusters_deleted(deletions, again, parts, seconds=wait)
             how = ""
     call.console.say(
-        f"environment {words} stopped{how}\nbring it back with `ucp recreate {env_flags(chosen)}`"
+        f"environment {listed} stopped{how}\nbring it back with `ucp recreate {env_flags(chosen)}`"
     )
 
 
@@ -151,11 +151,11 @@ def commit_state(
 ) -> Topology:
     """Write the state to ucp.yaml and the repositories. Raises UcpError, UsageError."""
     verb = "Stop" if state == "stopped" else "Bring back"
-    words = ", ".join(each.name for each in environments)
+    listed = ", ".join(each.name for each in environments)
     return edit_topology(
         call,
         editor_of(environments, state),
-        subject=f"{verb} the environment {words}",
+        subject=f"{verb} the environment {listed}",
         part_of=parts,
     )
 

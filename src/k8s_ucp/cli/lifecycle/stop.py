@@ -149,8 +149,10 @@ def _report(call: Invocation, context: StartContext, seconds: float, *, delete_r
         )
     if earlier := was_destroyed(context):
         deleted = "; its repositories are deleted now" if delete_repos else ""
-        words = earlier.words(context.topology.name)
-        call.console.say(f"{words}{deleted}. None of it is running; `ucp start` creates it again.")
+        message = earlier.message(context.topology.name)
+        call.console.say(
+            f"{message}{deleted}. None of it is running; `ucp start` creates it again."
+        )
         return
     kept = "its repositories are deleted" if delete_repos else "its repositories are kept"
     if delete_repos and context.gitops.root.exists():

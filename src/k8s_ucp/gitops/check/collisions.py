@@ -24,8 +24,8 @@ def find_repeated_faults(tree: Tree) -> Iterator[Fault]:
         group = str(item.get("apiVersion")).rpartition("/")[0]
         identity = (folder, group, named(item), namespace)
         if identity in seen:
-            words = f"{named(item)} is twice in this directory, also in {seen[identity]}"
-            yield of_object(item, Fault("object-repeated", words, path))
+            message = f"{named(item)} is twice in this directory, also in {seen[identity]}"
+            yield of_object(item, Fault("object-repeated", message, path))
         seen.setdefault(identity, path)
 
 
@@ -39,20 +39,20 @@ def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
             try:
                 claimed = set(hosts(item))
             except (TypeError, ValueError, AttributeError):
-                words = f"failed to read the hosts of a {item.get('kind')}"
-                yield Fault("check-failed", words, folder)
+                message = f"failed to read the hosts of a {item.get('kind')}"
+                yield Fault("check-failed", message, folder)
                 continue
             for host in sorted({host for host, _ in claimed}):
                 other = owners.setdefault((environment, host), folder)
                 if other != folder:
-                    words = f"the host {host} is already used by {other}"
-                    yield of_object(item, Fault("host-taken", words, folder, value=host))
+                    message = f"the host {host} is already used by {other}"
+                    yield of_object(item, Fault("host-taken", message, folder, value=host))
             if built.objects.get(folder) is not None:
                 for host, path in sorted(claimed & routed.keys()):
                     other = routed[host, path]
                     where = "" if other == folder else f", which {other} claims, too"
-                    words = f"duplicate host and path {host}{path}{where}"
-                    fault = Fault("host-path-duplicate", words, folder, value=host)
+                    message = f"duplicate host and path {host}{path}{where}"
+                    fault = Fault("host-path-duplicate", message, folder, value=host)
                     if other != folder:
                         fault = replace(fault, included_in="host-taken")
                     yield of_object(item, fault)
@@ -70,8 +70,8 @@ def find_node_port_faults(tree: Tree, built: Built) -> Iterator[Fault]:
                 if other != here:
                     other_folder, service, _ = other
                     where = "" if other_folder == folder else f" of {other_folder}"
-                    words = f"the node port {number} is already used by {service}{where}"
-                    fault = Fault("node-port-taken", words, folder, value=str(number))
+                    message = f"the node port {number} is already used by {service}{where}"
+                    fault = Fault("node-port-taken", message, folder, value=str(number))
                     yield of_object(item, fault)
 
 

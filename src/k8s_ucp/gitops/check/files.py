@@ -86,8 +86,8 @@ class Tree:
             except UcpError as error:
                 if self._is_data_of_chart(path):
                     continue
-                words = error.message.removeprefix(f"{path} is ")
-                failed[path] = Fault("yaml-invalid", words, path)
+                message = error.message.removeprefix(f"{path} is ")
+                failed[path] = Fault("yaml-invalid", message, path)
         data = _data_of_generators(found) if failed else frozenset()
         self.unreadable = [each for path, each in failed.items() if path not in data]
         return found
@@ -311,8 +311,8 @@ def find_file_faults(tree: Tree) -> Iterator[Fault]:
     for folder, content in sorted(tree.kustomizations.items()):
         yield from _misshapen(folder, content, *FIELDS, "helmCharts")
         for entry in entries(content):
-            if words := _unpinned_base(entry):
-                yield Fault("base-unpinned", words, folder, value=entry)
+            if message := _unpinned_base(entry):
+                yield Fault("base-unpinned", message, folder, value=entry)
         for chart in maps(content, "helmCharts"):
             if why := _unpinned_chart(chart, "version", "name"):
                 yield Fault("chart-unpinned", why, folder, value=str(chart.get("name")))
@@ -331,8 +331,8 @@ def find_file_faults(tree: Tree) -> Iterator[Fault]:
 
 def _local_targets(path: str, text: bytes) -> Iterator[Fault]:
     for url in sorted(set(_LOCAL_TARGET.findall(text.decode("utf-8", "replace")))):
-        words = f"the pipeline promotes to {url}, which only a runner on that machine can reach"
-        yield Fault("pipeline-local-repository", words, path, value=url)
+        message = f"the pipeline promotes to {url}, which only a runner on that machine can reach"
+        yield Fault("pipeline-local-repository", message, path, value=url)
 
 
 def _unpinned_base(entry: str) -> str | None:
@@ -361,8 +361,8 @@ def _unpinned_packages(path: str, item: Object) -> Iterator[Fault]:
             message = found.message.replace("the image", "the package")
             yield Fault("package-unpinned", message, path, value=package)
     for source in sources_of(item) if kind == "Application" else ():
-        if source.get("chart") and (words := _unpinned_chart(source, "targetRevision", "chart")):
-            yield Fault("chart-unpinned", words, path, value=str(source["chart"]))
+        if source.get("chart") and (problem := _unpinned_chart(source, "targetRevision", "chart")):
+            yield Fault("chart-unpinned", problem, path, value=str(source["chart"]))
 
 
 def sources_of(application: Object) -> list[Object]:
@@ -385,31 +385,31 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
     for each in found:
         source = each.get("promotesFrom")
         if source is not None and str(source) not in names:
-            words = f"{each.get('name')} promotes from {source}, which is not an environment"
-            yield Fault("environment-unknown-source", words, path, value=str(source))
+            message = f"{each.get('name')} promotes from {source}, which is not an environment"
+            yield Fault("environment-unknown-source", message, path, value=str(source))
     for folder, app, environment in tree.deployed_overlays:
         if names and environment not in names:
-            words = f"environments.yaml has no environment {environment}"
-            yield Fault("environment-unknown", words, folder)
+            message = f"environments.yaml has no environment {environment}"
+            yield Fault("environment-unknown", message, folder)
         if not _NAME.fullmatch(app):
-            words = (
+            message = (
                 f"'{app}' can't be the name of an app: at most 63 lowercase letters, digits, '-' "
                 "and '.' (RFC 1123)"
             )
-            yield Fault("application-name-invalid", words, folder)
+            yield Fault("application-name-invalid", message, folder)
         if taken := taken_namespace(app):
             yield Fault("namespace-reserved", taken, folder)
         if folder in tree.directories and f"apps/{app}/base" in tree.kustomizations:
-            words = f"it has no kustomization.yaml, so it leaves apps/{app}/base out"
-            yield Fault("overlay-without-kustomization", words, folder)
+            message = f"it has no kustomization.yaml, so it leaves apps/{app}/base out"
+            yield Fault("overlay-without-kustomization", message, folder)
     folders = {(app, environment): folder for folder, app, environment in tree.deployed_overlays}
     for (app, environment), other in shared_applications(sorted(folders)):
-        words = (
+        message = (
             f"the Application name '{app}-{environment}' is also used for "
             f"{folders[app, environment]}, and Argo CD would generate neither: "
             "rename an app or an environment"
         )
-        yield Fault("application-name-taken", words, folders[other])
+        yield Fault("application-name-taken", message, folders[other])
 
 
 def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
@@ -434,21 +434,23 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
     for path, each in applications:
         project = (each.get("spec") or {}).get("project")
         if projects and project not in projects:
-            words = (
+            message = (
                 f"the Application {_name(each)} references the project {project}, "
                 "which does not exist"
             )
-            missing = Fault("application-missing-project", words, path, field="spec.project")
+            missing = Fault("application-missing-project", message, path, field="spec.project")
             yield of_object(each, missing)
         for source in sources_of(each):
             apps_tree = trees.get(source.get("repoURL"))
             folder = str(source.get("path") or ".")
             if apps_tree is not None and not apps_tree.exists(posixpath.normpath(folder)):
-                words = (
+                message = (
                     f"the Application {_name(each)} references the path {folder}, which "
                     "does not exist"
                 )
-                yield of_object(each, Fault("application-missing-path", words, path, value=folder))
+                yield of_object(
+                    each, Fault("application-missing-path", message, path, value=folder)
+                )
 
 
 def find_topology_faults(tree: Tree, parse: Callable[[str], Any]) -> Iterator[Fault]:

@@ -57,8 +57,8 @@ def find_misfits(item: Mapping[str, Any]) -> Iterator[Fault]:
     if name in table["kinds"]:
         yield from _misfits(item, f"#{table['kinds'][name]}", "")
     elif _is_group_of_kubernetes(str(item.get("apiVersion"))):
-        words = f"Kubernetes {version()} has no {item.get('apiVersion')} {item.get('kind')}"
-        yield Fault("kind-unknown", words, field="kind")
+        message = f"Kubernetes {version()} has no {item.get('apiVersion')} {item.get('kind')}"
+        yield Fault("kind-unknown", message, field="kind")
 
 
 _OF_SOPS = (
@@ -143,11 +143,11 @@ def _object(value: Any, fields: Mapping[str, str], path: str) -> Iterator[Fault]
     for key, each in value.items():
         here = f"{path}.{key}".removeprefix(".")
         if key not in fields:
-            words = _OF_SOPS if here == "sops" and part(value, here).get("mac") else ""
-            yield Fault("field-unknown", f"unknown field {here}{words}", field=here)
+            message = _OF_SOPS if here == "sops" and part(value, here).get("mac") else ""
+            yield Fault("field-unknown", f"unknown field {here}{message}", field=here)
         else:
             yield from _misfits(each, fields[key].removeprefix("!"), here)
 
 
-def _invalid(path: str, words: str) -> Fault:
-    return Fault("field-invalid", words, field=path)
+def _invalid(path: str, message: str) -> Fault:
+    return Fault("field-invalid", message, field=path)

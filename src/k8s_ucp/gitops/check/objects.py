@@ -117,8 +117,8 @@ def find_faults(
     """
     sound = []
     for each in objects:
-        if words := misshapen(each):
-            yield Fault("object-invalid", f"{each.get('kind')}: {words}")
+        if message := misshapen(each):
+            yield Fault("object-invalid", f"{each.get('kind')}: {message}")
         else:
             sound.append(each)
     overlay = _Overlay.of(sound, neighbors)
@@ -212,8 +212,8 @@ def _accounts(pod: Mapping[str, Any]) -> Iterator[Fault]:
     """Source: the conversion of PodSpec in Kubernetes' pkg/apis/core/v1/conversion.go."""
     name, deprecated = pod.get("serviceAccountName"), pod.get("serviceAccount")
     if name and deprecated and name != deprecated:
-        words = f"serviceAccountName is {name}, but serviceAccount is {deprecated}"
-        yield Fault("service-account-conflict", words, value=f"serviceAccount: {deprecated}")
+        message = f"serviceAccountName is {name}, but serviceAccount is {deprecated}"
+        yield Fault("service-account-conflict", message, value=f"serviceAccount: {deprecated}")
 
 
 def invalid_image(image: str) -> Fault | None:
@@ -247,16 +247,16 @@ def _dangling_of_pod(
 ) -> Iterator[Fault]:
     for kind, name, key, keys in _unmet(item, pod, overlay, mirrored):
         if keys is None:
-            words = (
+            message = (
                 f"references the {kind} {name}, which neither the overlay nor a mirror "
                 f"provides; if it is created elsewhere, add {kind}/{name} to `fromOutside` of "
                 "the app in ucp.yaml (--from-outside)"
             )
-            yield Fault("reference-missing-object", words, value=name)
+            yield Fault("reference-missing-object", message, value=name)
         else:
             there = ", ".join(sorted(keys))
-            words = f"references the key {key} of the {kind} {name}, which has {there}"
-            yield Fault("reference-missing-key", words, value=str(key))
+            message = f"references the key {key} of the {kind} {name}, which has {there}"
+            yield Fault("reference-missing-key", message, value=str(key))
 
 
 def _unmet(
@@ -332,20 +332,20 @@ def _dangling(item: Object, overlay: _Overlay) -> Iterator[Fault]:
         target = (item.get("spec") or {}).get("scaleTargetRef") or {}
         known = (str(target.get("kind")), str(target.get("name")))
         if known not in overlay.known and not overlay.is_of_neighbor(*known):
-            words = (
+            message = (
                 f"scales {target.get('kind')} {target.get('name')}, which does not exist "
                 "in the overlay"
             )
-            yield Fault("reference-missing-target", words, field="spec.scaleTargetRef")
+            yield Fault("reference-missing-target", message, field="spec.scaleTargetRef")
     if _kind_of(item) == "Service" and (selector := (item.get("spec") or {}).get("selector")):
         pods = [each for each in overlay.objects if any(True for _ in _pods(each))]
         around = (*overlay.objects, *overlay.neighbors)
         selected = any(_selects(selector, each) for each in around)
         if pods and not selected and not any(_makes_pods(each, selector) for each in around):
-            words = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
+            labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
             yield Fault(
                 "selector-without-pods",
-                f"selects the labels {words}, which no pod in the overlay has",
+                f"selects the labels {labels}, which no pod in the overlay has",
                 field="spec.selector",
             )
 
@@ -395,11 +395,11 @@ def _dangling_backend(item: Object, service: str, port: Any, overlay: _Overlay) 
     if found is None and overlay.is_of_neighbor("Service", service):
         return
     if found is None:
-        words = f"references the Service {service}, which does not exist in the overlay"
-        yield Fault("reference-missing-service", words, value=service)
+        message = f"references the Service {service}, which does not exist in the overlay"
+        yield Fault("reference-missing-service", message, value=service)
     elif port not in _ports(found):
-        words = f"references the port {port}, which the Service {service} does not have"
-        yield Fault("reference-missing-port", words, value=str(port))
+        message = f"references the port {port}, which the Service {service} does not have"
+        yield Fault("reference-missing-port", message, value=str(port))
 
 
 def _backends(ingress: Object) -> Iterator[tuple[str, Any]]:

@@ -130,11 +130,11 @@ def _refused(
         way = "only apps of ucp.yaml can be allowed to, by clusterKinds"
         if permission.declared:
             way = f"allow it by clusterKinds: [{kind}] of the app in ucp.yaml"
-        words = (
+        message = (
             f"{kind} {name} is cluster-scoped, and the app {permission.app} may not create its "
             f"kind: {way}"
         )
-        return Fault("cluster-kind-not-allowed", words, field="kind")
+        return Fault("cluster-kind-not-allowed", message, field="kind")
     namespace = _namespace(item)
     return _elsewhere(permission, f"{kind} {name}", namespace) if namespace else None
 
@@ -142,15 +142,15 @@ def _refused(
 def _elsewhere(permission: Permission, what: str, namespace: str) -> Fault | None:
     field = "metadata.namespace"
     if permission.declared and namespace not in permission.namespaces:
-        words = (
+        message = (
             f"{what} is in the namespace {namespace}, but the app {permission.app} may write to "
             f"{', '.join(permission.namespaces)} only: allow it by namespaces: [{namespace}] of "
             f"the app in ucp.yaml, or set its namespace: {namespace}"
         )
-        return Fault("namespace-not-allowed", words, field=field)
+        return Fault("namespace-not-allowed", message, field=field)
     if namespace in permission.others:
-        words = f"{what} is in the namespace {namespace}, which belongs to another app"
-        return Fault("namespace-taken", words, field=field)
+        message = f"{what} is in the namespace {namespace}, which belongs to another app"
+        return Fault("namespace-taken", message, field=field)
     return None
 
 

@@ -350,9 +350,9 @@ def _checks_of(apps: Tree) -> tuple[Checks, list[Fault]]:
         if problem := next(find_bad_checks(found), None):
             raise UcpError(problem.message)
     except (UcpError, ValidationError) as error:
-        words = error.message if isinstance(error, UcpError) else error.errors()[0]["msg"]
+        message = error.message if isinstance(error, UcpError) else error.errors()[0]["msg"]
         return Checks(), [
-            Fault("check-failed", f"not valid as `checks` of a ucp.yaml: {words}", CHECKS)
+            Fault("check-failed", f"not valid as `checks` of a ucp.yaml: {message}", CHECKS)
         ]
     return found, []
 
@@ -379,7 +379,7 @@ def _object_faults(
     core_objects: list[Object] | None,
     permissions: Permissions | None = None,
 ) -> Iterator[Fault]:
-    yield from (Fault("build-failed", words, path) for path, words in built.failures.items())
+    yield from (Fault("build-failed", message, path) for path, message in built.failures.items())
     apps = {folder: app for folder, app, _ in tree.deployed_overlays}
     shared = _shared_namespaces(tree, built, permissions) if permissions else {}
     for folder, found in built.objects.items():

@@ -77,8 +77,8 @@ _WRITERS = (argocd.NAME, crossplane.NAME)
 def _core(found: Examined) -> Iterator[Finding]:
     if found.snapshot.stopped:
         name = found.topology.name
-        words, advice = status.why_stopped(name, found.snapshot, "ucp start")
-        yield Finding(f"core/{name}", "info", words, advice)
+        message, advice = status.why_stopped(name, found.snapshot, "ucp start")
+        yield Finding(f"core/{name}", "info", message, advice)
     elif not found.snapshot.core_ready:
         name = found.topology.core_cluster
         yield Finding(
@@ -88,16 +88,16 @@ def _core(found: Examined) -> Iterator[Finding]:
 
 def _cut_off(found: Examined) -> Iterator[Finding]:
     """Interrupted runs, which may be the only cause of other findings."""
-    for number, (words, command) in enumerate(found.interrupted, 1):
-        yield Finding(f"run/{number}", "warning", words, command)
+    for number, (message, command) in enumerate(found.interrupted, 1):
+        yield Finding(f"run/{number}", "warning", message, command)
 
 
 def _destroyed(found: Examined) -> Iterator[Finding]:
     if found.destruction:
         name = found.topology.name
-        words = found.destruction.words(name)
+        message = found.destruction.message(name)
         severity: Severity = "info" if found.destruction.ended else "warning"
-        yield Finding(f"destroyed/{name}", severity, words, found.destruction.next)
+        yield Finding(f"destroyed/{name}", severity, message, found.destruction.next)
 
 
 def _fence(found: Examined) -> Iterator[Finding]:
@@ -112,9 +112,9 @@ def _fence(found: Examined) -> Iterator[Finding]:
         advice = "`ucp stop` stops this core; `ucp start --takeover` makes it the active one again"
         yield Finding(name, "error", why, advice)
     elif found.fence:
-        words = f"another core acts for this topology: {found.fence}"
+        message = f"another core acts for this topology: {found.fence}"
         advice = "work there; if it is gone for good: ucp start --takeover"
-        yield Finding(name, "warning", words, advice)
+        yield Finding(name, "warning", message, advice)
 
 
 def _components(found: Examined) -> Iterator[Finding]:
@@ -143,9 +143,9 @@ def _adopted(found: Examined) -> Iterator[Finding]:
     """Settings of an adopted Argo CD that changed after the start, or could be better."""
     for message, command in found.unfit:
         yield Finding("adopted/argocd", "error", f"adopted Argo CD: {message}", command)
-    for number, words in enumerate(found.lacking, 1):
+    for number, message in enumerate(found.lacking, 1):
         advice = "see docs/cores.md for the settings to change"
-        yield Finding(f"adopted/argocd/{number}", "info", f"adopted Argo CD: {words}", advice)
+        yield Finding(f"adopted/argocd/{number}", "info", f"adopted Argo CD: {message}", advice)
 
 
 def _credentials(found: Examined) -> Iterator[Finding]:
@@ -212,11 +212,11 @@ def _claims(found: Examined) -> Iterator[Finding]:
         if not cause.failed:
             continue
         if cause.resource in found.snapshot.claims:
-            words = f"{name} is not composed: {cause.message}"
+            message = f"{name} is not composed: {cause.message}"
             advice = "correct the claim or its Composition; `ucp api render CLAIM.yaml` shows both"
         else:
-            words, advice = f"{name}: {cause.title}", of_resource(cause, found.admin)
-        yield Finding(f"claim/{name.replace(' ', '/')}", "error", words, advice)
+            message, advice = f"{name}: {cause.title}", of_resource(cause, found.admin)
+        yield Finding(f"claim/{name.replace(' ', '/')}", "error", message, advice)
 
 
 def _cloud_clusters(found: Examined) -> Iterator[Finding]:
@@ -271,7 +271,7 @@ def _of_condition(found: Examined, name: str, what: str, condition: Mapping[str,
     message, _, own = condition["message"].partition(NEXT_STEP)
     advice = NEXT.get(reason) or NEXT_BY_KIND[condition["type"]]
     cluster = name.removesuffix("-kubeconfig")
-    words = {
+    values = {
         "cluster": cluster,
         "kubectl": f"kubectl --kubeconfig {shlex.quote(found.admin)}",
         "environment": cluster.removeprefix(f"{found.topology.name}-"),
@@ -280,7 +280,7 @@ def _of_condition(found: Examined, name: str, what: str, condition: Mapping[str,
         f"cluster/{cluster}/{reason}",
         severity,
         f"{what}: {message}",
-        own or advice.format(**words),
+        own or advice.format(**values),
     )
 
 
@@ -386,12 +386,12 @@ def _mirrors(found: Examined) -> Iterator[Finding]:
         if row["ready"]:
             continue
         if stopped := stopped_targets(item, found.topology):
-            words = f"mirror {name} waits for what is stopped: {', '.join(stopped)}"
-            yield Finding(f"mirror/{name}", "info", words, f"ucp recreate --env {stopped[0]}")
+            message = f"mirror {name} waits for what is stopped: {', '.join(stopped)}"
+            yield Finding(f"mirror/{name}", "info", message, f"ucp recreate --env {stopped[0]}")
         else:
-            words = f"mirror {name}: {why(item) or 'not ready'}"
+            message = f"mirror {name}: {why(item) or 'not ready'}"
             advice = "ucp mirror list; ucp logs reconciler"
-            yield Finding(f"mirror/{name}", "error", words, advice)
+            yield Finding(f"mirror/{name}", "error", message, advice)
 
 
 _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (

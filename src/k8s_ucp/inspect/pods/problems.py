@@ -73,9 +73,9 @@ def pods_of(item: Object, found: PodProblems) -> list[PodProblem]:
 def reason_and_pods(item: Object, found: PodProblems) -> str:
     """Why an Application is unhealthy: Argo CD's reason, what its pods report, what to set."""
     pods = pods_of(item, found)
-    words = "; ".join(filter(None, (reason(item), *map(str, pods))))
+    message = "; ".join(filter(None, (reason(item), *map(str, pods))))
     to_do = nodes_to_set(pods)
-    return f"{words} ({to_do})" if to_do else words
+    return f"{message} ({to_do})" if to_do else message
 
 
 def nodes_to_set(pods: Iterable[PodProblem]) -> str:

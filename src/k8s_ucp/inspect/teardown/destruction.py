@@ -27,7 +27,7 @@ class Destruction:
     told: Mapping[str, Any] = field(default_factory=dict)
     """Results of the verification for the run that completes it, by names in its context."""
 
-    def words(self, topology: str) -> str:
+    def message(self, topology: str) -> str:
         """What happened to it, in one sentence."""
         kept = f", but for what its core cluster manages: {some_of(self.kept)}" if self.kept else ""
         if self.ended:

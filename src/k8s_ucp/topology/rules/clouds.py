@@ -31,8 +31,8 @@ def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
             yield Problem(here, f"{shown(here)} requires the key 'version', {why}")
         name, limit = f"{topology}-{each.name}", info.longest_name
         if limit is not None and len(name) > limit:
-            words = f"'{name}' has {len(name)} characters, but {cluster.provider} allows"
-            yield Problem(("spec", "environments", index, "name"), f"{words} {limit}")
+            message = f"'{name}' has {len(name)} characters, but {cluster.provider} allows"
+            yield Problem(("spec", "environments", index, "name"), f"{message} {limit}")
     for name, cloud in CLOUDS.items():
         source = getattr(spec.credentials, name, None)
         if cloud.needs_project and name in used and not getattr(source, "project", None):
@@ -64,11 +64,11 @@ def _bad_database(spec: Spec, topology: str, index: int) -> Iterator[Problem]:
     names = (f"{topology}-{database.name}-{each}" for each in environments)
     name = max(names, key=len, default="")
     if len(name) > services.longest_database:
-        words = (
+        message = (
             f"'{name}' has {len(name)} characters, but {database.provider} allows "
             f"{services.longest_database} for a database"
         )
-        yield Problem(("spec", "databases", index, "name"), words)
+        yield Problem(("spec", "databases", index, "name"), message)
 
 
 def a(provider: str) -> str:

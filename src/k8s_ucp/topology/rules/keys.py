@@ -51,10 +51,10 @@ def find_bad_mirrors(spec: Spec) -> Iterator[Problem]:
                 "for Kubernetes or ucp's own identities",
             )
         if mirror.source.labels and mirror.targets.name:
-            words = (
+            message = (
                 "copies of several objects can't have the same name: select the source by 'name'"
             )
-            yield Problem((*at, "targets", "name"), f"{shown(at)}: {words}")
+            yield Problem((*at, "targets", "name"), f"{shown(at)}: {message}")
 
 
 def find_bad_clusters(spec: Spec) -> Iterator[Problem]:
@@ -102,8 +102,8 @@ def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
             )
         if name not in (*CLOUDS, *used) and (near := nearest(name, CLOUDS)):
             # Other unused credentials may be for a future app (`ucp app add --auth`).
-            words = f"did you mean '{near}'? it is not used"
-            yield Problem(at, f"{shown(at)}: {words}", on_key=True)
+            message = f"did you mean '{near}'? it is not used"
+            yield Problem(at, f"{shown(at)}: {message}", on_key=True)
     for index, app in enumerate(spec.apps):
         for at, named in (
             (("spec", "apps", index, "auth"), app.auth),
@@ -141,5 +141,5 @@ def _bad_git_credential(spec: Spec, at: Loc, named: str) -> Iterator[Problem]:
         yield Problem(at, f"{shown(at)}: local repositories do not use credentials")
     for key, url in (("core", git.core), ("apps", git.apps)):
         if url and not url.lower().startswith(("http://", "https://")):
-            words = f"{url} is not an http(s) URL: remove the key, SSH uses its own keys"
-            yield Problem(at, f"{shown(at)}: spec.git.{key} {words}")
+            message = f"{url} is not an http(s) URL: remove the key, SSH uses its own keys"
+            yield Problem(at, f"{shown(at)}: spec.git.{key} {message}")

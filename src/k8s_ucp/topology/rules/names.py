@@ -103,36 +103,36 @@ def _bad_environments(topology: Topology) -> Iterator[Problem]:
                 at, "an environment can't be named 'core', which is reserved for the core cluster"
             )
         if not reads_as_text(each.name):
-            words = (
+            message = (
                 f"an environment can't be named '{each.name}', which YAML does not read as text, "
                 "also as the key of a ConfigMap"
             )
-            yield Problem(at, f"{words}: choose another name, such as env-{each.name}")
+            yield Problem(at, f"{message}: choose another name, such as env-{each.name}")
         combined = [f"{longest}-{each.name}"] if longest else []
         for name in (topology.app_cluster(each.name), *combined):
             if len(name) > NAME_LENGTH:
-                words = (
+                message = (
                     f"'{name}' has {len(name)} characters, but at most {NAME_LENGTH} are allowed"
                 )
-                yield Problem(at, words)
+                yield Problem(at, message)
 
 
 def _bad_app(index: int, app: App) -> Iterator[Problem]:
     if taken := taken_namespace(app.name):
         yield Problem(("spec", "apps", index, "name"), taken)
     if app.form == "image" and app.name[0].isdigit():
-        words = (
+        message = (
             f"an app with an image can't be named '{app.name}': its Service has this name, "
             f"which begins with a letter (RFC 1035): choose another name, such as my-{app.name}"
         )
-        yield Problem(("spec", "apps", index, "name"), words)
+        yield Problem(("spec", "apps", index, "name"), message)
     for key, named in (
         ("namespace", app.namespace),
         *(("namespaces", each) for each in app.namespaces),
     ):
         if named and closed_to_apps(named):
-            words = f"namespace '{named}' is reserved for Kubernetes or the platform"
-            yield Problem(("spec", "apps", index, key), words)
+            message = f"namespace '{named}' is reserved for Kubernetes or the platform"
+            yield Problem(("spec", "apps", index, key), message)
 
 
 def _bad_mirrors(spec: Spec) -> Iterator[Problem]:

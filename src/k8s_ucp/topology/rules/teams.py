@@ -19,13 +19,13 @@ def find_bad_teams(spec: Spec, topology: str) -> Iterator[Problem]:
         at: Loc = ("spec", "teams", index, "name")
         yield from (Problem(at, each) for each in _collisions(spec, team, topology))
         if team.repo is None and spec.git.provider == "url":
-            words = f"the team {team.name} requires the key 'repo', as git.provider is 'url'"
-            yield Problem(("spec", "teams", index), words)
+            message = f"the team {team.name} requires the key 'repo', as git.provider is 'url'"
+            yield Problem(("spec", "teams", index), message)
         elif team.repo is not None:
             other = used.setdefault(team.repo, f"the team {team.name}")
             if other != f"the team {team.name}":
-                words = f"the repository of the team {team.name} is also used by {other}"
-                yield Problem(("spec", "teams", index, "repo"), words)
+                message = f"the repository of the team {team.name} is also used by {other}"
+                yield Problem(("spec", "teams", index, "repo"), message)
 
 
 def _collisions(spec: Spec, team: Team, topology: str) -> Iterator[str]:
