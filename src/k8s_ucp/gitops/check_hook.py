@@ -248,37 +248,37 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--core", type=Path, help="files of the core repository, for an app's")
     parser.add_argument("--code", type=int, default=_OLD_FINDINGS, help="exit code for findings")
     parser.add_argument("--warnings", type=Path, help="file to write warnings to, one a line")
-    wanted = parser.parse_args(arguments)
-    signal.signal(signal.SIGALRM, _expire(wanted.code))
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGALRM, _expire(options.code))
     signal.alarm(_SECONDS)
     try:
-        checked = _checked(wanted)
+        checked = _checked(options)
     except Exception as error:  # noqa: BLE001 (never accept a push because of an error)
         message = f"failed to check: {_words(error)}"
-        checked = CheckResult([CheckFinding(wanted.repository, ".", message, "check-failed")])
+        checked = CheckResult([CheckFinding(options.repository, ".", message, "check-failed")])
     signal.alarm(0)
-    findings = [each for each in checked.findings if each.repository == wanted.repository]
+    findings = [each for each in checked.findings if each.repository == options.repository]
     errors = [each.text for each in findings if each.blocks]
     for each in errors:
         print(each)  # noqa: T201 (for the hook)
-    if wanted.warnings:
+    if options.warnings:
         warnings = [each.text for each in findings if not each.blocks]
-        warnings += [each for each in checked.notes if each.startswith(f"{wanted.repository}: ")]
-        wanted.warnings.write_text("".join(f"{each}\n" for each in warnings), "utf-8")
-    return int(wanted.code) if errors else 0
+        warnings += [each for each in checked.notes if each.startswith(f"{options.repository}: ")]
+        options.warnings.write_text("".join(f"{each}\n" for each in warnings), "utf-8")
+    return int(options.code) if errors else 0
 
 
-def _checked(wanted: argparse.Namespace) -> CheckResult:
-    if wanted.repository == "core":
-        also = {"file", *transports_in(wanted.folder)}
-        return check(wanted.kustomize, Checkout(core=wanted.folder), also=also)
-    core = wanted.core if wanted.core and wanted.core.is_dir() else None
+def _checked(options: argparse.Namespace) -> CheckResult:
+    if options.repository == "core":
+        also = {"file", *transports_in(options.folder)}
+        return check(options.kustomize, Checkout(core=options.folder), also=also)
+    core = options.core if options.core and options.core.is_dir() else None
     also = {"file", *(transports_in(core) if core else ())}
-    helm = Path(wanted.helm) if wanted.helm else None
-    changed = wanted.changed.read_text("utf-8", "replace").splitlines()
-    checkout = Checkout(core, wanted.folder)
+    helm = Path(options.helm) if options.helm else None
+    changed = options.changed.read_text("utf-8", "replace").splitlines()
+    checkout = Checkout(core, options.folder)
     only = changed_apps(changed)
-    return check(wanted.kustomize, checkout, only, changed=changed, also=also, helm=helm)
+    return check(options.kustomize, checkout, only, changed=changed, also=also, helm=helm)
 
 
 def _expire(code: int) -> Callable[..., None]:

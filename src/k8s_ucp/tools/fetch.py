@@ -79,7 +79,7 @@ class ReleaseFetcher:
         log: Callable[[str], None],
     ) -> None:
         locked = self.locks.get(asset.url)
-        wanted, who = locked or (self._published(asset), asset.checksums)
+        expected, who = locked or (self._published(asset), asset.checksums)
         if not file.exists():
             download.fetch_file(
                 asset.url,
@@ -88,11 +88,11 @@ class ReleaseFetcher:
                 ended=lambda: self.running.ended,
             )
         found = file_hash(file)
-        log(f"{asset.url}\n  sha256 {found}\n  wanted {wanted}: {who}")
-        if found != wanted:
+        log(f"{asset.url}\n  sha256 {found}\n  expected {expected}: {who}")
+        if found != expected:
             file.unlink()
             raise WrongHash(
-                f"checksum mismatch for {asset.url}: its sha256 is {found}, expected {wanted}"
+                f"checksum mismatch for {asset.url}: its sha256 is {found}, expected {expected}"
                 f"{f' ({who})' if locked else ''}; the download was deleted",
                 next=(
                     "find out who changed it (a proxy?); or build from sources: ucp tools "
@@ -100,7 +100,7 @@ class ReleaseFetcher:
                 ),
             )
         if not locked:
-            self.locks.learn(asset.url, wanted, asset.checksums)
+            self.locks.learn(asset.url, expected, asset.checksums)
         for program, path in asset.programs.items():
             _put_program(file, path, folder / program, asset)
 
@@ -120,18 +120,18 @@ class ReleaseFetcher:
     ) -> None:
         tool, folder = recipe.tool, recipe.module_folder
         assert folder
-        version, wanted = module_version(folder, tool.module)
+        version, checksum = module_version(folder, tool.module)
         archive, source = downloads / "module.zip", downloads / "source"
         fetch_module(
             tool.module,
             version,
-            wanted,
+            checksum,
             self.source,
             archive,
             progress=_progress_of(on_progress, f"files of {tool.module}"),
             ended=lambda: self.running.ended,
         )
-        log(f"{tool.module} {version} {wanted} (go.sum)")
+        log(f"{tool.module} {version} {checksum} (go.sum)")
         unpack(archive, tool.module, version, tool.keep, source)
         keep(tool, source, to)
 

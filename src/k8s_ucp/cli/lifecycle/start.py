@@ -136,7 +136,7 @@ def start(
         apps=apps or None,
         simulate=cloud == "local",
     )
-    wanted = resolve_topology(call, flags, plan=plan)
+    request = resolve_topology(call, flags, plan=plan)
 
     from k8s_ucp import plans
     from k8s_ucp.cli.app_sources import fetcher_of
@@ -146,69 +146,69 @@ def start(
 
     context = StartContext(
         workspace=call.workspace,
-        topology=wanted.topology,
-        topology_file=wanted.text.encode(),
+        topology=request.topology,
+        topology_file=request.text.encode(),
         manifests=read_manifests(
-            wanted.topology, wanted.path.parent, fetcher_of(call, wanted.topology)
+            request.topology, request.path.parent, fetcher_of(call, request.topology)
         ),
         publishing=PublishOptions(resolutions=resolutions_from(ours or [], theirs or [])),
-        git_credential=credential_of(wanted.topology, call.workspace),
-        git_read_credential=read_credential_of(wanted.topology, call.workspace),
+        git_credential=credential_of(request.topology, call.workspace),
+        git_read_credential=read_credential_of(request.topology, call.workspace),
         takeover=takeover,
     )
     if plan:
         first = []
-        if not wanted.exists:
-            first.append(PlannedChange("create", wanted.path.name, "there is none"))
-        elif wanted.changed:
-            why = f"{wanted.changed} is added, as the flags say"
-            first.append(PlannedChange("change", wanted.path.name, why))
+        if not request.exists:
+            first.append(PlannedChange("create", request.path.name, "there is none"))
+        elif request.changed:
+            why = f"{request.changed} is added, as the flags say"
+            first.append(PlannedChange("change", request.path.name, why))
         before = {"write-topology": first}
-        show_plan(call, [plans.start(wanted.topology)], context, output, before=before)
+        show_plan(call, [plans.start(request.topology)], context, output, before=before)
         return
     if not decide(call, context, existing, ask=not yes):
-        call.console.say(f"{wanted.topology.name} is stopped; its repositories are kept.")
+        call.console.say(f"{request.topology.name} is stopped; its repositories are kept.")
         return
     # A new context, since a stop may have used this one.
     context = replace(context)
     seconds = run_plan(
-        plans.start(wanted.topology),
+        plans.start(request.topology),
         context,
         call.console,
-        before=lambda: _write_down(call, wanted),
+        before=lambda: _write_down(call, request),
     )
     options = selecting(call, context.topology.name)
     call.console.say(with_given_options(summary_table(context, seconds), options))
 
 
-def _write_down(call: Invocation, wanted: StartRequest) -> None:
+def _write_down(call: Invocation, request: StartRequest) -> None:
     """Write ucp.yaml if it is new or changed, and keep a copy for other commands."""
     from k8s_ucp.cli.topology_selection import remember
     from k8s_ucp.gitops.render.repositories import templates_folder
     from k8s_ucp.topology.schema import NAME
     from k8s_ucp.workspace import replace_file
 
-    if not wanted.exists:
+    if not request.exists:
         schema = (templates_folder() / "core" / NAME).read_text("utf-8")
         try:
-            with wanted.path.open("x", encoding="utf-8") as stream:
-                stream.write(wanted.text)
-            beside = wanted.path.with_name(NAME)
+            with request.path.open("x", encoding="utf-8") as stream:
+                stream.write(request.text)
+            beside = request.path.with_name(NAME)
             if beside.is_symlink():
                 beside.unlink()  # In a folder of others, it could lead to any file of the user.
             beside.write_text(schema, "utf-8")
         except OSError as error:
-            raise UcpError(f"failed to write {wanted.path}: {error.strerror}") from error
-        call.console.say(f"wrote {wanted.path}")
-    elif not wanted.path.exists() or wanted.path.read_text("utf-8") != wanted.read:
+            raise UcpError(f"failed to write {request.path}: {error.strerror}") from error
+        call.console.say(f"wrote {request.path}")
+    elif not request.path.exists() or request.path.read_text("utf-8") != request.read:
         # It was read before the lock was taken, and edited in between.
         raise UcpError(
-            f"{wanted.path} changed while it was checked; nothing was started", next="ucp start"
+            f"{request.path} changed while it was checked; nothing was started", next="ucp start"
         )
-    elif wanted.changed:
+    elif request.changed:
         try:
-            replace_file(wanted.path, wanted.text)
+            replace_file(request.path, request.text)
         except OSError as error:
-            raise UcpError(f"failed to write {wanted.path}: {error.strerror}") from error
-        call.console.say(f"wrote {wanted.changed} to {wanted.path}")
-    remember(call.workspace, wanted.topology.name, wanted.text)
+            raise UcpError(f"failed to write {request.path}: {error.strerror}") from error
+        call.console.say(f"wrote {request.changed} to {request.path}")
+    remember(call.workspace, request.topology.name, request.text)

@@ -91,19 +91,19 @@ def upgrade(
         rehearse_upgrade(call, context, output)
         return
     half = half_moved_parts(context)
-    wanted = [plans.upgrade(topology, context.upgrade.parts)]
+    upgrade_plans = [plans.upgrade(topology, context.upgrade.parts)]
     if half:
-        wanted.insert(0, plans.resume_upgrade(topology, half))
+        upgrade_plans.insert(0, plans.resume_upgrade(topology, half))
     if plan:
         if half and not context.core_responds():
             call.console.say("note: the rest of the plan needs a running core cluster")
-            wanted.pop()
-        show_plan(call, wanted, context, output)
+            upgrade_plans.pop()
+        show_plan(call, upgrade_plans, context, output)
         return
     began = time.monotonic()
     file = context.state.unfinished_file(UPGRADE)
     with open_journal(file, UPGRADE, command_line(), call.console).until_done() as journal:
-        for each in wanted:
+        for each in upgrade_plans:
             run_plan(
                 each,
                 context,

@@ -84,32 +84,32 @@ def rollback(
     if hold and (to or release_hold):
         other = "--to" if to else "--release-hold"
         raise UsageError(f"--hold and {other} are mutually exclusive", next="use only one of them")
-    wanted = Rollback(app, env, release_hold=release_hold, hold=hold)
+    request = Rollback(app, env, release_hold=release_hold, hold=hold)
     deadline = seconds("--timeout", timeout)
     with repeating(repo, branch):
-        landing, warning = land_rollback(call, wanted, to, repo, branch, deadline)
+        landing, warning = land_rollback(call, request, to, repo, branch, deadline)
     if warning:
         call.console.warn(warning)
     return show_landing(call, landing, output, repo, branch, batch=False)
 
 
 def land_rollback(
-    call: Invocation, wanted: Rollback, to: str, repo: str, branch: str, deadline: float
+    call: Invocation, request: Rollback, to: str, repo: str, branch: str, deadline: float
 ) -> tuple[Landing, str]:
     """Roll back, or set or release a hold; returns (result, warning for the user)."""
     run = find_run(os.environ)
     repository = app_repository(call, repo, branch)
-    only_hold = wanted.hold or (wanted.release_hold and not to)
+    only_hold = request.hold or (request.release_hold and not to)
     with open_branch(
         repository,
-        apps=[wanted.app],
+        apps=[request.app],
         message=lambda decisions: message([each.note for each in decisions], run.link),
         person=person(run),
         history=not only_hold,
         deadline=deadline,
         report=call.console.say,
     ) as remote:
-        chosen = wanted if only_hold else _chosen(remote, remote.fetch(), wanted, to)
+        chosen = request if only_hold else _chosen(remote, remote.fetch(), request, to)
 
         def decide(tip: GitTip) -> list[Decision]:
             return [decide_rollback(tip, chosen)]
@@ -118,15 +118,15 @@ def land_rollback(
         return landing, remote.settle(landing.commit) if landing.commit else ""
 
 
-def _chosen(remote: RemoteBranch, tip: GitTip, wanted: Rollback, to: str) -> Rollback:
+def _chosen(remote: RemoteBranch, tip: GitTip, request: Rollback, to: str) -> Rollback:
     """The rollback with the pins to restore, and the bad ones."""
-    overlay = read_overlay(tip, wanted.app, wanted.env)
-    known = pasts(remote.repository, tip.commit, wanted.app, wanted.env)
+    overlay = read_overlay(tip, request.app, request.env)
+    known = pasts(remote.repository, tip.commit, request.app, request.env)
     if to:
-        found = past_at(remote.repository, tip.commit, wanted.app, wanted.env, to)
+        found = past_at(remote.repository, tip.commit, request.app, request.env, to)
         known = [*known, *([found] if found else [])]
         pins = named(overlay, known, to)
     else:
         pins = previous(overlay, known)
     charts = charts_in(remote.repository, overlay, pins, known)
-    return replace(wanted, pins=pins, bad=overlay.pins, charts=charts)
+    return replace(request, pins=pins, bad=overlay.pins, charts=charts)

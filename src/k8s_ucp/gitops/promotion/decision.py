@@ -98,11 +98,11 @@ def decide(tip: Tip, intent: Intent, base: Tip | None = None) -> Decision:
     base: where gates look, if `tip` contains changes that have not landed yet.
     """
     overlay = read_overlay(tip, intent.app, intent.env)
-    wanted = {
+    requested = {
         name: _readable(overlay.target(name), pin)
-        for name, pin in _wanted(base or tip, intent, overlay).items()
+        for name, pin in _requested(base or tip, intent, overlay).items()
     }
-    return _decide(base or tip, intent, overlay, _weigh(overlay, intent, wanted))
+    return _decide(base or tip, intent, overlay, _weigh(overlay, intent, requested))
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ class _Weighed:
     verdicts: Sequence[order_of.Verdict]
 
 
-def _weigh(overlay: Overlay, intent: Intent, wanted: Mapping[str, Pin]) -> _Weighed:
-    asked = overlay.changes(wanted)
+def _weigh(overlay: Overlay, intent: Intent, requested: Mapping[str, Pin]) -> _Weighed:
+    asked = overlay.changes(requested)
     marks = dict(overlay.marks)
     passing: list[Change] = []
     verdicts: list[order_of.Verdict] = []
@@ -303,7 +303,7 @@ def _running(
     return ((required, pins),)
 
 
-def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
+def _requested(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
     """The requested version of each image, by its name in the overlay."""
     if intent.charts:
         return {_chart(overlay, intent, name): pin for name, pin in intent.charts.items()}

@@ -52,13 +52,13 @@ def earlier_environment(text: str | None, env: str, known: Collection[str]) -> s
     return source if source in known else ""
 
 
-def differing(wanted: Mapping[str, Pin], deployed: Mapping[str, Pin]) -> list[str]:
+def differing(requested: Mapping[str, Pin], deployed: Mapping[str, Pin]) -> list[str]:
     """Images whose requested version differs from the required environment's, as messages."""
     return [
         f"it has {image} with {deployed[image]}, not {pin}"
         if image in deployed
         else f"it has no image {image}"
-        for image, pin in wanted.items()
+        for image, pin in requested.items()
         if deployed.get(image) != pin
     ]
 
@@ -67,8 +67,8 @@ def differing(wanted: Mapping[str, Pin], deployed: Mapping[str, Pin]) -> list[st
 class ApplicationHealth:
     """What an Application reports about an environment.
 
-    open: Synced and Healthy with every wanted image, since `since` (UTC). waiting: it may become so
-    without intervention. shut: it won't.
+    open: Synced and Healthy with every requested image, since `since` (UTC). waiting: it may
+    become so without intervention. shut: it won't.
     """
 
     state: Literal["open", "waiting", "shut"]
@@ -76,10 +76,10 @@ class ApplicationHealth:
     since: datetime.datetime | None = None
 
 
-def classify(application: Mapping[str, Any], wanted: Mapping[str, Pin]) -> ApplicationHealth:
+def classify(application: Mapping[str, Any], requested: Mapping[str, Pin]) -> ApplicationHealth:
     """Classify an Application's status for the images to promote from its environment.
 
-    wanted: by the image name in pods, which is `newName` if the overlay sets one.
+    requested: by the image name in pods, which is `newName` if the overlay sets one.
     """
     status = application.get("status") or {}
     sync = sync_of(application)
@@ -90,7 +90,7 @@ def classify(application: Mapping[str, Any], wanted: Mapping[str, Pin]) -> Appli
         return ApplicationHealth("shut", words)
     if sync != "Synced" or health != "Healthy":
         return ApplicationHealth("waiting", words)
-    for name, pin in wanted.items():
+    for name, pin in requested.items():
         if not any(_runs(image, name, pin) for image in images):
             return ApplicationHealth(
                 "waiting", f"{words}, but not with {name} {pin}: {', '.join(images) or 'no image'}"

@@ -68,13 +68,15 @@ class Verdict:
     """Held: what ends the hold, after "until"; "": somebody must release it."""
 
 
-def weigh(mark: Mark, order: Order, current: Pin, wanted: Pin, *, force: bool = False) -> Verdict:
-    """Whether `wanted` may replace `current`, given the recorded mark.
+def weigh(
+    mark: Mark, order: Order, current: Pin, requested: Pin, *, force: bool = False
+) -> Verdict:
+    """Whether `requested` may replace `current`, given the recorded mark.
 
     A lower sequence or version is superseded unless forced. A hold yields only to one above the
     mark, and a hold of the current version to none. Raises UsageError if they can't be compared.
     """
-    position = _position(mark, order, current, wanted, force=force)
+    position = _position(mark, order, current, requested, force=force)
     if position == "below" and not force:
         return Verdict(
             "superseded", mark, f"{_reference(mark, order, current)} is already deployed"
@@ -84,7 +86,7 @@ def weigh(mark: Mark, order: Order, current: Pin, wanted: Pin, *, force: bool = 
     if mark.held and position != "above":
         reason = f"rolled back from {mark.held[-1]} and held"
         return Verdict("held", mark, reason, _what_ends_hold(mark, order, current))
-    return Verdict("passes", _advance(mark, order, wanted))
+    return Verdict("passes", _advance(mark, order, requested))
 
 
 def hold(mark: Mark, bad: Pin, good: Pin) -> Mark:
@@ -207,13 +209,13 @@ def _what_ends_hold(mark: Mark, order: Order, current: Pin) -> str:
 
 
 def _position(
-    mark: Mark, order: Order, current: Pin, wanted: Pin, *, force: bool
+    mark: Mark, order: Order, current: Pin, requested: Pin, *, force: bool
 ) -> Literal["above", "level", "below", "unordered"]:
     if order.semver:
-        key = semver_key(wanted.tag)
+        key = semver_key(requested.tag)
         if key is None:
             raise UsageError(
-                f"--semver: {wanted} is not a valid semantic version",
+                f"--semver: {requested} is not a valid semantic version",
                 next="use a tag such as 1.4.0, or --sequence N",
             )
         marks = [found for each in _versions(mark, current) if (found := semver_key(each))]
@@ -256,10 +258,10 @@ def _reference(mark: Mark, order: Order, current: Pin) -> str:
     return f"sequence {mark.sequence}"
 
 
-def _advance(mark: Mark, order: Order, wanted: Pin) -> Mark:
+def _advance(mark: Mark, order: Order, requested: Pin) -> Mark:
     """The mark after a promotion that passed."""
     if order.semver:
-        return replace(mark, version=wanted.tag, held=())
+        return replace(mark, version=requested.tag, held=())
     if order.sequence is None:
         return mark
     return replace(mark, sequence=order.sequence, source=order.source, held=())

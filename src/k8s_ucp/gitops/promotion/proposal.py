@@ -277,13 +277,13 @@ def find_pending(base: Tip, head: Tip, app: str, env: str, origins: Mapping[str,
         (dropped if mark is None else kept).append(change)
         if mark is not None and mark != Mark():
             marks[name] = mark
-    wanted = {each.image: each.new for each in kept}
+    pins = {each.image: each.new for each in kept}
     charts = {
         name: content_of(proposed.files, env)
-        for name in wanted
+        for name in pins
         if isinstance(here.target(name).locations[0], ChartFiles)
     }
-    return Pending(written(here, wanted, marks, charts), tuple(kept), tuple(dropped))
+    return Pending(written(here, pins, marks, charts), tuple(kept), tuple(dropped))
 
 
 def decide_beside(

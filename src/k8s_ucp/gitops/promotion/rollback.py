@@ -44,18 +44,16 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
     """What to write for a rollback at this commit. Raises what read_overlay raises."""
     overlay = read_overlay(tip, rollback.app, rollback.env)
     subject = f"{rollback.app} in {rollback.env}"
-    wanted = {name: pin for name, pin in rollback.pins.items() if name in overlay.pins}
-    asked = overlay.changes(wanted)
+    pins = {name: pin for name, pin in rollback.pins.items() if name in overlay.pins}
+    asked = overlay.changes(pins)
     changes = tuple(each for each in asked if each.old != each.new)
-    kind = "rollback" if wanted else "hold" if rollback.hold else "release"
+    kind = "rollback" if pins else "hold" if rollback.hold else "release"
     several = are_some(changes, overlay.pins)
     note = PromotionNote(kind, rollback.app, rollback.env, changes, several=several)
     bad = {each.image: str(rollback.bad.get(each.image, "")) for each in changes}
     meanwhile = seen_otherwise(overlay.pins, {**bad, **rollback.seen})
     if meanwhile:
-        advice = (
-            "check it, then run the rollback again if it is bad too" if wanted else "look at it"
-        )
+        advice = "check it, then run the rollback again if it is bad too" if pins else "look at it"
         return Decision("conflict", note, asked, reason=f"{subject} {meanwhile}", next=advice)
     marks = dict(overlay.marks)
     if rollback.hold:
@@ -74,10 +72,10 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
         has = {"rollback": "already has it", "hold": "is already held", "release": "has no hold"}
         reason = f"{subject} {has[kind]}"
         return Decision("unchanged", note, asked, reason=reason)
-    if wanted and not changes:
+    if pins and not changes:
         note = PromotionNote("release", rollback.app, rollback.env)
     rolled_back = () if rollback.release_hold else [str(each.old) for each in changes if each.old]
-    locations = overlay.location_texts(wanted)
+    locations = overlay.location_texts(pins)
     return Decision("promoted", note, asked, writes, locations=locations, held=tuple(rolled_back))
 
 

@@ -37,17 +37,17 @@ class Kubeconfigs:
 
         config: for programs on this machine; shared: for users of the Secret.
         """
-        wanted = kubeconfig_secret(item, shared, version)
-        metadata = wanted["metadata"]
+        desired = kubeconfig_secret(item, shared, version)
+        metadata = desired["metadata"]
         found = self._informers.source(f"{metadata['namespace']}/{metadata['name']}")
-        if compare(found, wanted) is not SecretState.CURRENT:
+        if compare(found, desired) is not SecretState.CURRENT:
             # The informer shows sources only, and may lag, so check the live object.
             found = self._kube.find(SECRET, metadata["name"], metadata["namespace"])
-            state = compare(found, wanted)
+            state = compare(found, desired)
             if state is SecretState.FOREIGN:
                 return False
             if state is not SecretState.CURRENT:
-                self._write_secret(found, wanted)
+                self._write_secret(found, desired)
         self._write_file(item["metadata"]["name"], config)
         return True
 
@@ -62,10 +62,10 @@ class Kubeconfigs:
         if self._folder:
             self._file(self._folder, metadata["name"]).unlink(missing_ok=True)
 
-    def _write_secret(self, found: Object | None, wanted: Object) -> None:
-        metadata = wanted["metadata"]
+    def _write_secret(self, found: Object | None, desired: Object) -> None:
+        metadata = desired["metadata"]
         if found is None:
-            self._kube.create(wanted)
+            self._kube.create(desired)
         else:
             change = {
                 "metadata": {
@@ -73,7 +73,7 @@ class Kubeconfigs:
                     "labels": metadata["labels"],
                     "ownerReferences": metadata["ownerReferences"],
                 },
-                "data": wanted["data"],
+                "data": desired["data"],
             }
             self._kube.patch(SECRET, metadata["name"], metadata["namespace"], change)
         self._log.info("kubeconfig written", secret=metadata["name"])

@@ -134,13 +134,13 @@ class Session:
         """Its address, its credentials or our rights may have changed."""
         self._needs_resync = True
 
-    def reconcile(self, wanted: mirror_rights.Fields) -> tuple[list[Field], float]:
+    def reconcile(self, desired: mirror_rights.Fields) -> tuple[list[Field], float]:
         """Update rights and informers to what is wanted.
 
         Returns the fields that became ready, and the seconds until the next call.
         """
         try:
-            fresh = self._reconcile(wanted)
+            fresh = self._reconcile(desired)
         except (NoAccess, KubeError) as error:
             self._failures += 1
             if isinstance(error, KubeError):
@@ -153,7 +153,7 @@ class Session:
             return fresh, _POLL_SECONDS
         return fresh, TICK_SECONDS
 
-    def _reconcile(self, wanted: mirror_rights.Fields) -> list[Field]:
+    def _reconcile(self, desired: mirror_rights.Fields) -> list[Field]:
         kube = (
             self._runtime.registered_clusters.connect(self.cluster)
             if self._needs_resync
@@ -163,10 +163,10 @@ class Session:
         if kube is not self._kube:
             self._drop_watches()
             self._kube = kube
-        missing = any(kinds - self._granted.get(each, set()) for each, kinds in wanted.items())
+        missing = any(kinds - self._granted.get(each, set()) for each, kinds in desired.items())
         if self._needs_resync or missing:
             with self._runtime.registered_clusters.administer(self.cluster) as admin:
-                self._granted, self._refused = mirror_rights.grant_all(admin, wanted)
+                self._granted, self._refused = mirror_rights.grant_all(admin, desired)
             self._needs_resync = False
         for namespace, kinds in self._granted.items():
             for kind in kinds:
@@ -183,7 +183,7 @@ class Session:
         if not self._watches.keys() - self._ready:
             with self._lock:
                 self.away = None
-            self._withdraw(wanted)
+            self._withdraw(desired)
         return fresh
 
     def _check_silence(self) -> None:
@@ -234,12 +234,12 @@ class Session:
             if now:
                 self._held[now].add(ref)
 
-    def _withdraw(self, wanted: mirror_rights.Fields) -> None:
+    def _withdraw(self, desired: mirror_rights.Fields) -> None:
         """Revoke rights where no copy is wanted and none of ours is left."""
         for namespace, kinds in list(self._granted.items()):
             spare = {
                 kind
-                for kind in kinds - wanted.get(namespace, set())
+                for kind in kinds - desired.get(namespace, set())
                 if not any(item["copy"].ours for item in self._watches[namespace, kind].store.all())
             }
             if not spare:

@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def item_of(
-    call: Invocation, topology: Topology, wanted: AppFlags, pin: Pin | None = None
+    call: Invocation, topology: Topology, flags: AppFlags, pin: Pin | None = None
 ) -> Iterator[dict[str, Any]]:
     """The item for ucp.yaml; its copies are deleted if the block fails and the edit isn't kept.
 
     pin: pins its chart; None: fetch it now. Raises UcpError, UsageError.
     """
-    item: dict[str, Any] = {"name": wanted.name}
+    item: dict[str, Any] = {"name": flags.name}
     end_like_ctrl_c()
     with contextlib.ExitStack() as undone:
-        if wanted.chart:
-            chart = unpinned_chart(call, topology, wanted)
+        if flags.chart:
+            chart = unpinned_chart(call, topology, flags)
             pinned = pin(chart) if pin else pin_now(call, topology, chart)
-            auth = {"auth": wanted.auth} if wanted.auth else {}
+            auth = {"auth": flags.auth} if flags.auth else {}
             repository = {"repo": chart.ref.repository, "name": chart.ref.name}
             item["chart"] = {
                 **repository,
@@ -51,23 +51,23 @@ def item_of(
                 **auth,
                 "digest": pinned.digest,
             }
-        elif wanted.repo:
-            item |= _repository(call, topology, wanted)
-        elif wanted.path:
+        elif flags.repo:
+            item |= _repository(call, topology, flags)
+        elif flags.path:
             root = call.workspace.root
-            copy = f"{COPIES}/{wanted.name}"
+            copy = f"{COPIES}/{flags.name}"
             item["path"] = beside(
-                root, wanted.path, copy, undone, folder=True, repository=wanted.repository
+                root, flags.path, copy, undone, folder=True, repository=flags.repository
             )
-        item |= {key: value for key, value in wanted.more.items() if value}
+        item |= {key: value for key, value in flags.more.items() if value}
         environments = [each.name for each in topology.spec.environments]
-        if overlays := _by_environment(wanted.overlays, environments, "--overlay"):
+        if overlays := _by_environment(flags.overlays, environments, "--overlay"):
             item["overlays"] = overlays
-        if not item.keys() & {"as", "chart", "image"} and (wanted.repo or not overlays):
-            item |= _detected(call, topology, item, environments, wanted)
-        if values := _by_environment(wanted.values, environments, "--values"):
+        if not item.keys() & {"as", "chart", "image"} and (flags.repo or not overlays):
+            item |= _detected(call, topology, item, environments, flags)
+        if values := _by_environment(flags.values, environments, "--values"):
             item["values"] = dict(item.get("values", {})) | {
-                name: _values_file(call, wanted, each, undone) for name, each in values.items()
+                name: _values_file(call, flags, each, undone) for name, each in values.items()
             }
         try:
             yield item
@@ -77,43 +77,43 @@ def item_of(
         undone.pop_all()
 
 
-def unpinned_chart(call: Invocation, topology: Topology, wanted: AppFlags) -> UnpinnedChart:
+def unpinned_chart(call: Invocation, topology: Topology, flags: AppFlags) -> UnpinnedChart:
     """The chart that an app's flags name. Raises UcpError, UsageError."""
     from k8s_ucp.cli.app_sources import credential_for
     from k8s_ucp.gitops.manifests.chart_source import ChartRef
 
-    chart, repo = wanted.chart or "", wanted.repo
+    chart, repo = flags.chart or "", flags.repo
     if chart.startswith("oci://"):
         repo, _, chart = chart.rpartition("/")
     elif not repo:
         raise UsageError(
             f"the repository of the chart {chart} is not specified",
-            next=f"ucp app add {wanted.name} --chart {chart} --repo https://… (or --chart oci://…)",
+            next=f"ucp app add {flags.name} --chart {chart} --repo https://… (or --chart oci://…)",
         )
     ref = ChartRef(repo.rstrip("/"), chart)
     # The version may be a range such as 1.x, which an item can't have.
-    item = {"repo": ref.repository, "name": chart, "version": "0", "auth": wanted.auth}
-    app = parsed_item({"name": wanted.name, "chart": item})
-    return UnpinnedChart(ref, wanted.version, credential_for(call, topology, app))
+    item = {"repo": ref.repository, "name": chart, "version": "0", "auth": flags.auth}
+    app = parsed_item({"name": flags.name, "chart": item})
+    return UnpinnedChart(ref, flags.version, credential_for(call, topology, app))
 
 
-def _repository(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, Any]:
+def _repository(call: Invocation, topology: Topology, flags: AppFlags) -> dict[str, Any]:
     from k8s_ucp.cli.app_sources import credential_for
     from k8s_ucp.gitops.manifests.git_source import find_commit
 
-    url = wanted.repo or ""
+    url = flags.repo or ""
     local = Path(url).expanduser()
     if "://" not in url and local.is_dir():
         url = local.resolve().as_uri()
-    found: dict[str, Any] = {"name": wanted.name, "repo": url, "revision": "HEAD"}
-    if wanted.path:
-        found["path"] = wanted.path.strip("/").removeprefix("./")
-    if wanted.auth:
-        found["auth"] = wanted.auth
+    found: dict[str, Any] = {"name": flags.name, "repo": url, "revision": "HEAD"}
+    if flags.path:
+        found["path"] = flags.path.strip("/").removeprefix("./")
+    if flags.auth:
+        found["auth"] = flags.auth
     credential = credential_for(call, topology, parsed_item(found))
-    found["revision"] = find_commit(url, wanted.revision, credential)
-    if wanted.revision != found["revision"]:
-        name = wanted.revision or "the default branch"
+    found["revision"] = find_commit(url, flags.revision, credential)
+    if flags.revision != found["revision"]:
+        name = flags.revision or "the default branch"
         call.console.say(f"{name} of {url} is commit {found['revision']}")
     return found
 
@@ -151,7 +151,7 @@ def _detected(
     topology: Topology,
     item: Mapping[str, Any],
     environments: list[str],
-    wanted: AppFlags,
+    flags: AppFlags,
 ) -> dict[str, Any]:
     """Keys derived from an app's files: its overlays in envs/ or the like, and its form.
 
@@ -172,7 +172,7 @@ def _detected(
         files = read()
     except SeveralFolders as error:
         if not error.environments:
-            error.next = add_command(wanted, likeliest_folder(wanted.name, error.folders))
+            error.next = add_command(flags, likeliest_folder(flags.name, error.folders))
             raise
         name = str(item["name"])
         found["overlays"] = environment_overlays(name, error.environments, environments)
@@ -181,7 +181,7 @@ def _detected(
         overlay_names = sorted(overlays_beside(files))
         check_other_overlays(call, str(item["name"]), overlay_names, environments)
     if not found and not item.get("overlays"):
-        refuse_environment_folders(wanted, files, environments)
+        refuse_environment_folders(flags, files, environments)
     if "repo" in item:
         named = found.get("overlays") or item.get("overlays", ())
         found["as"] = find_form(files, named=named).form
@@ -203,11 +203,9 @@ def _by_environment(words: tuple[str, ...], environments: list[str], flag: str) 
     return found
 
 
-def _values_file(
-    call: Invocation, wanted: AppFlags, name: str, undone: contextlib.ExitStack
-) -> str:
+def _values_file(call: Invocation, flags: AppFlags, name: str, undone: contextlib.ExitStack) -> str:
     """The path of a file next to or below ucp.yaml, or the name of one in the chart."""
     if not Path(name).expanduser().exists() and not (call.workspace.root / name).exists():
         return name
-    copy = f"{COPIES}/{wanted.name}-{Path(name).name}"
+    copy = f"{COPIES}/{flags.name}-{Path(name).name}"
     return beside(call.workspace.root, name, copy, undone)

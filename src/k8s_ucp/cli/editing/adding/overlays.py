@@ -17,16 +17,15 @@ def likeliest_folder(name: str, folders: Sequence[str]) -> str:
     return next((each for each in folders if each.rpartition("/")[2] == name), folders[0])
 
 
-def add_command(wanted: AppFlags, folder: str) -> str:
+def add_command(flags: AppFlags, folder: str) -> str:
     """The command for one of the folders below the given one."""
-    place = "/".join(each.rstrip("/") for each in (wanted.path, folder) if each)
-    everything = f"ucp app import {wanted.repo or wanted.path} lists them all"
-    if not wanted.repo:
-        return f"ucp app add {wanted.name} {place} (or another one; {everything})"
-    ref = f" --ref {wanted.revision}" if wanted.revision else ""
+    path = "/".join(each.rstrip("/") for each in (flags.path, folder) if each)
+    everything = f"ucp app import {flags.repo or flags.path} lists them all"
+    if not flags.repo:
+        return f"ucp app add {flags.name} {path} (or another one; {everything})"
+    ref = f" --ref {flags.revision}" if flags.revision else ""
     return (
-        f"ucp app add {wanted.name} {wanted.repo} --path {place}{ref} "
-        f"(or another one; {everything})"
+        f"ucp app add {flags.name} {flags.repo} --path {path}{ref} (or another one; {everything})"
     )
 
 
@@ -64,7 +63,7 @@ def check_other_overlays(
 
 
 def refuse_environment_folders(
-    wanted: AppFlags, files: Mapping[str, bytes], environments: Collection[str]
+    flags: AppFlags, files: Mapping[str, bytes], environments: Collection[str]
 ) -> None:
     """Refuse plain manifests in folders named like environments: all would go to each environment.
 
@@ -78,11 +77,11 @@ def refuse_environment_folders(
     tops = {path.partition("/")[0] for path in files if "/" in path}
     folders = sorted(tops & (NAMES | {*environments}) - {"test", "testing"})
     if folders:
-        source = wanted.path or "."
-        if wanted.repo:
-            source = f"FOLDER of a clone of {wanted.repo}"
+        source = flags.path or "."
+        if flags.repo:
+            source = f"FOLDER of a clone of {flags.repo}"
         raise UsageError(
-            f"the app {wanted.name} has manifests of its own for {', '.join(folders)}, which would "
+            f"the app {flags.name} has manifests of its own for {', '.join(folders)}, which would "
             "all be on every environment",
             next=f"ucp app import {source} makes an overlay of each",
         )

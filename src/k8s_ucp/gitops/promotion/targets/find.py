@@ -78,22 +78,24 @@ def _kustomized(folder: EnvironmentFolder, file: str, named: Sequence[Named]) ->
         _version(text_at(item, ("name",)) or "", file, ("helmCharts", index, "version"), folder)
         for index, item in enumerate(listed.items if listed else ())
     ]
-    wanted = [each for each in named if not each.chart]
-    only_charts = (charts or len(wanted) < len(named)) and not node_at(root, ("images",))
+    named_images = [each for each in named if not each.chart]
+    only_charts = (charts or len(named_images) < len(named)) and not node_at(root, ("images",))
     images: list[Target] = []
-    if not only_charts and not (wanted and all(each.paths for each in wanted)):
+    if not only_charts and not (named_images and all(each.paths for each in named_images)):
         images = _kustomize_images(folder, file)
-    if wanted:
-        images = _images_named(wanted, images, lambda each: read_file(folder, each.file or file))
+    if named_images:
+        images = _images_named(
+            named_images, images, lambda each: read_file(folder, each.file or file)
+        )
     return (*images, *_charts(charts, named, folder, file))
 
 
 def _images_named(
-    wanted: Sequence[Named], found: Sequence[Target], source: Callable[[Named], Values]
+    named_images: Sequence[Named], found: Sequence[Target], source: Callable[[Named], Values]
 ) -> list[Target]:
     """The images that the user's targets name: by path in a source, else among those found."""
     images = []
-    for each in wanted:
+    for each in named_images:
         if each.paths:
             images.append(value_target(source(each), each.name, each.paths))
         else:
@@ -116,23 +118,29 @@ def _kustomize_images(folder: EnvironmentFolder, file: str) -> list[Target]:
 
 def _chart(folder: EnvironmentFolder, env: str, named: Sequence[Named]) -> tuple[Target, ...]:
     values = read_values(folder, env)
-    wanted = [each for each in named if not each.chart]
-    images = find_values(values) if not all(each.paths for each in wanted) or not wanted else []
-    if wanted:
+    named_images = [each for each in named if not each.chart]
+    images = (
+        find_values(values)
+        if not all(each.paths for each in named_images) or not named_images
+        else []
+    )
+    if named_images:
         images = _images_named(
-            wanted, images, lambda each: read_file(folder, each.file) if each.file else values
+            named_images, images, lambda each: read_file(folder, each.file) if each.file else values
         )
     charts = [_copied(folder, named), *_dependencies(folder)]
     return (*images, *_charts(charts, named, folder, CHART_FILE))
 
 
 def _plain(folder: EnvironmentFolder, named: Sequence[Named]) -> list[Target]:
-    wanted = [each for each in named if not each.chart]
-    containers = [] if wanted and all(each.paths for each in wanted) else find_containers(folder)
-    if not wanted:
+    named_images = [each for each in named if not each.chart]
+    containers = (
+        [] if named_images and all(each.paths for each in named_images) else find_containers(folder)
+    )
+    if not named_images:
         return image_targets(containers)
     found = []
-    for each in wanted:
+    for each in named_images:
         if each.paths:
             if not each.file:
                 raise NotEditable(
@@ -152,7 +160,7 @@ def _plain(folder: EnvironmentFolder, named: Sequence[Named]) -> list[Target]:
             more = [f"({each.container})"] if each.container else []
             more += [f"in {each.file}"] if each.file else []
             name = each.name
-            twice = [other.name for other in wanted].count(each.name) > 1
+            twice = [other.name for other in named_images].count(each.name) > 1
             found.append(target_of(" ".join([name, *more]) if twice else name, same))
     return found
 
@@ -191,11 +199,11 @@ def _version(
 def _charts(
     found: Sequence[Target], named: Sequence[Named], folder: EnvironmentFolder, file: str
 ) -> list[Target]:
-    wanted = [each for each in named if each.chart]
-    if not wanted:
+    named_charts = [each for each in named if each.chart]
+    if not named_charts:
         return list(found)
     charts = []
-    for each in wanted:
+    for each in named_charts:
         if each.paths:
             charts.append(_version(each.name, each.file or file, each.paths[0], folder))
         else:
