@@ -75,7 +75,7 @@ class Registration:
         )
 
 
-def wanted_access(
+def desired_access(
     source: KubeconfigSource, auth_info: AuthInfo
 ) -> tuple[str, str | None, str, str]:
     """The desired `Registration.access` of a source."""

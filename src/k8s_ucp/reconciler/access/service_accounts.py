@@ -34,7 +34,7 @@ CLUSTER_TAKEN, IDENTITY_TAKEN = "ClusterTaken", "IdentityTaken"
 """Reasons of a refusal: another topology uses the cluster; an object has the name of ours."""
 
 
-def wanted(source: KubeconfigSource) -> list[Object]:
+def desired_objects(source: KubeconfigSource) -> list[Object]:
     """Objects of a source's profile, except the identities' namespace, in the order of creation."""
     objects = [_account(names.ARGOCD_IDENTITY), _account(names.MIRROR_IDENTITY)]
     if not source.scoped:
@@ -57,7 +57,7 @@ def establish(kube: Kube, source: KubeconfigSource, topology: str, *, fresh: boo
     ours isn't ours.
     """
     claim(kube, topology)
-    for each in wanted(source):
+    for each in desired_objects(source):
         if each["kind"] in (ROLE.kind, ROLE_BINDING.kind):
             each["metadata"]["labels"][names.TOPOLOGY] = topology
         ensure(kube, each)

@@ -129,20 +129,20 @@ class Usages:
 
     def _show(self, item: Object, kind: Kind, users: list[Object], *, deleting: bool) -> None:
         status = item.get("status") or {}
-        wanted: Object = {"users": len(users)}
+        desired: Object = {"users": len(users)}
         if deleting:
             who = [f"{each['resourceRef']['kind']} {_user_of(each)}" for each in users]
             message = f"{BLOCKED}: {some_of(who, 3)}"
             self._events.record(item, "UsageAccounting", message, warning=True)
             condition = Condition("Terminating", "True", "InUse", message)
-            wanted["conditions"] = written(item, [condition], stamp(time.time()))
-        if any(status.get(key) != value for key, value in wanted.items()):
+            desired["conditions"] = written(item, [condition], stamp(time.time()))
+        if any(status.get(key) != value for key, value in desired.items()):
             metadata = item["metadata"]
             self._kube.patch(
                 kind,
                 metadata["name"],
                 metadata.get("namespace"),
-                {"status": wanted},
+                {"status": desired},
                 subresource="status",
             )
 

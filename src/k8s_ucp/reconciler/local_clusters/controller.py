@@ -121,8 +121,8 @@ class LocalClustersController(Controller):
                     self._log.warning("refused", object=key, reason=reason, why=message)
         return None
 
-    def _keep_up(self, key: str, item: Object, wanted: Ensure) -> float:
-        provider, name = self._providers[wanted.provider], wanted.request.name
+    def _keep_up(self, key: str, item: Object, ensure: Ensure) -> float:
+        provider, name = self._providers[ensure.provider], ensure.request.name
         if names.FINALIZER not in (item["metadata"].get("finalizers") or []):
             item = self._add_finalizer(item)
         done = self._done.get(item["metadata"]["uid"], 0)
@@ -139,7 +139,7 @@ class LocalClustersController(Controller):
             patience=PATIENCE,
         )
         if what is NextAction.CREATE:
-            self._create(item, provider, wanted, state)
+            self._create(item, provider, ensure, state)
             state = provider.state(name)
             self._unready_for(key, state)
         if what is NextAction.WAIT:
@@ -167,16 +167,16 @@ class LocalClustersController(Controller):
         return self._settings.resync_seconds if state.ready else self._look_again(key, state)
 
     def _create(
-        self, item: Object, provider: ClusterProvider, wanted: Ensure, state: ClusterState
+        self, item: Object, provider: ClusterProvider, ensure: Ensure, state: ClusterState
     ) -> None:
-        name = wanted.request.name
+        name = ensure.request.name
         verb = "starting" if state.exists else "creating"
         if not state.running:
             condition = not_ready(verb.capitalize(), f"{verb} the control plane")
             self._show(item, condition)
         began = self._clock()
         try:
-            provider.create(wanted.request, lambda line: self._log.info(line, cluster=name))
+            provider.create(ensure.request, lambda line: self._log.info(line, cluster=name))
         except UcpError as error:
             self._show(item, not_ready("CreateFailed", error.in_line))
             raise

@@ -136,16 +136,16 @@ def kubeconfig_secret(item: Object, config: Mapping[str, Any], version: str | No
     )
 
 
-def compare(found: Object | None, wanted: Object) -> SecretState:
+def compare(found: Object | None, desired: Object) -> SecretState:
     """Compare the existing Secret with the desired one."""
     if found is None:
         return SecretState.ABSENT
-    if not owned(found, wanted["metadata"]["ownerReferences"][0]["name"]):
+    if not owned(found, desired["metadata"]["ownerReferences"][0]["name"]):
         return SecretState.FOREIGN
     same = (
-        (found.get("data") or {}).get(names.KUBECONFIG_KEY) == wanted["data"][names.KUBECONFIG_KEY]
-        and found["metadata"].get("ownerReferences") == wanted["metadata"]["ownerReferences"]
-        and wanted["metadata"]["labels"].items() <= labels_of(found).items()
+        (found.get("data") or {}).get(names.KUBECONFIG_KEY) == desired["data"][names.KUBECONFIG_KEY]
+        and found["metadata"].get("ownerReferences") == desired["metadata"]["ownerReferences"]
+        and desired["metadata"]["labels"].items() <= labels_of(found).items()
     )
     return SecretState.CURRENT if same else SecretState.OUTDATED
 

@@ -185,7 +185,7 @@ class DesiredContent:
     """Bytes of the decoded content."""
 
 
-def wanted(source: CopySource, entry: SyncerEntry) -> DesiredContent:
+def desired_content(source: CopySource, entry: SyncerEntry) -> DesiredContent:
     """The content of a source's copy under an entry. Raises KeyMissing."""
     content: dict[str, dict[str, str]] = json.loads(source.content)
     digest = source.digest
@@ -197,12 +197,12 @@ def wanted(source: CopySource, entry: SyncerEntry) -> DesiredContent:
     )
 
 
-def wanted_digest(source: CopySource, entry: SyncerEntry) -> bytes:
+def desired_digest(source: CopySource, entry: SyncerEntry) -> bytes:
     """Only the digest; empty if a key is missing. Cheap unless the entry selects keys."""
     if entry.keys is None:
         return source.digest
     try:
-        return wanted(source, entry).digest
+        return desired_content(source, entry).digest
     except KeyMissing:
         return b""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from k8s_ucp import names
 from k8s_ucp.kube import Object
-from k8s_ucp.reconciler.mirrors.copies import CopySource, ObjectRef, copy_of, wanted
+from k8s_ucp.reconciler.mirrors.copies import CopySource, ObjectRef, copy_of, desired_content
 from k8s_ucp.reconciler.mirrors.spec import SyncerEntry
 
 _PARTS = {"Secret": ("data",), "ConfigMap": ("data", "binaryData")}
@@ -14,7 +14,7 @@ def build(
     ref: ObjectRef, cluster: str, topology: str, entry: SyncerEntry, source: CopySource
 ) -> Object:
     """A new copy, without labels and annotations of the source. Raises KeyMissing."""
-    want = wanted(source, entry)
+    content = desired_content(source, entry)
     body: Object = {
         "apiVersion": "v1",
         "kind": ref.kind,
@@ -24,12 +24,12 @@ def build(
             "labels": _labels(topology),
             "annotations": _annotations(ref, cluster, entry, source),
         },
-        **want.data,
+        **content.data,
     }
-    if want.immutable:
+    if content.immutable:
         body["immutable"] = True
     if ref.kind == "Secret":
-        body["type"] = want.type or "Opaque"
+        body["type"] = content.type or "Opaque"
     return body
 
 
@@ -46,11 +46,11 @@ def change(
     Content is replaced as a whole, so that keys added by others are removed; their labels and
     annotations stay. Raises KeyMissing.
     """
-    want = wanted(source, entry)
+    content = desired_content(source, entry)
     steps: list[Object] = [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}]
     for part in _PARTS[ref.kind]:
-        steps.append({"op": "add", "path": f"/{part}", "value": dict(want.data.get(part, {}))})
-    if want.immutable:
+        steps.append({"op": "add", "path": f"/{part}", "value": dict(content.data.get(part, {}))})
+    if content.immutable:
         steps.append({"op": "add", "path": "/immutable", "value": True})
     marked = {
         "labels": _labels(topology),
@@ -77,7 +77,7 @@ def taken_over(
     source: CopySource,
 ) -> Object:
     """An existing object, turned into the copy. Raises KeyMissing."""
-    want = wanted(source, entry)
+    content = desired_content(source, entry)
     metadata = live["metadata"]
     notes = {**(metadata.get("annotations") or {}), **_annotations(ref, cluster, entry, source)}
     ours = copy_of(live, cluster)
@@ -95,9 +95,9 @@ def taken_over(
         "apiVersion": "v1",
         "kind": ref.kind,
         "metadata": {**metadata, "labels": labels, "annotations": notes},
-        **want.data,
+        **content.data,
     }
-    if want.immutable:
+    if content.immutable:
         body["immutable"] = True
     return body
 

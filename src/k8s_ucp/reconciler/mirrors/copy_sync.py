@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from k8s_ucp import names
 from k8s_ucp.kube import Conflict, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
-from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef, wanted_digest
+from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef, desired_digest
 from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard, DeletionVerdict
 from k8s_ucp.reconciler.mirrors.index import DesiredCopy, MirrorIndex
 from k8s_ucp.reconciler.mirrors.rules import (
@@ -62,7 +62,7 @@ class Copier:
         self._guard = guard
         self._log = log
         self._altered: dict[tuple[str, str], tuple[bytes, bytes]] = {}
-        """(wanted, got) digests of copies that the cluster itself modifies when they are
+        """(desired, actual) digests of copies that the cluster itself modifies when they are
         written."""
 
     def forget(self, cluster: str) -> None:
@@ -84,7 +84,7 @@ class Copier:
         marked = (found.syncer, found.source, found.retain)
         if marked != (entry.syncer, f"{source.namespace}/{source.name}", entry.retain):
             return False
-        if found.digest != wanted_digest(source, entry):
+        if found.digest != desired_digest(source, entry):
             return False
         self._counters.record(session.cluster, text, ((entry.syncer, True),))
         return True
@@ -134,14 +134,14 @@ class Copier:
                 return TROUBLE_SECONDS if problem.reason in _OTHERS else None
             case Remove() | Orphan():
                 return self._remove(visit, action)
-        want = wanted_digest(action.source, action.desired.entry)
+        digest = desired_digest(action.source, action.desired.entry)
         known = self._altered.get(visit.key)
-        if known and known[0] == want and _got(action) == known[1]:
+        if known and known[0] == digest and _actual(action) == known[1]:
             self._count(visit, _ALTERED)
             return TROUBLE_SECONDS
-        got = visit.session.writer().perform(visit.ref, action)
-        if got is not None and got.digest != want:
-            self._altered[visit.key] = (want, got.digest)
+        actual = visit.session.writer().perform(visit.ref, action)
+        if actual is not None and actual.digest != digest:
+            self._altered[visit.key] = (digest, actual.digest)
             self._count(visit, _ALTERED)
             return TROUBLE_SECONDS
         self._altered.pop(visit.key, None)
@@ -215,6 +215,6 @@ _OTHERS = ("Taken", "TypeDiffers", "Immutable")
 """Problems caused by objects of others on the app cluster, which our informers don't show."""
 
 
-def _got(action: Action) -> bytes | None:
+def _actual(action: Action) -> bytes | None:
     found: Copy | None = getattr(action, "found", None)
     return found.digest if found else None

@@ -58,8 +58,8 @@ class DeletionGuard:
         if live is None:
             return DeletionVerdict.NOTHING
         copy_key = (cluster, str(ref))
-        wanted = self._index.wanted_by(copies.source_of(live), found.syncer, copy_key)
-        return DeletionVerdict.UNSURE if wanted else DeletionVerdict.NOTHING
+        desired = self._index.is_desired_by(copies.source_of(live), found.syncer, copy_key)
+        return DeletionVerdict.UNSURE if desired else DeletionVerdict.NOTHING
 
     def live_source(self, key: str) -> Object | None:
         """The source, read live; None only if the server reports that it does not exist."""

@@ -129,7 +129,7 @@ class MirrorIndex:
         with self._lock:
             return [each for each in self._desired.get(cluster, ()) if each.startswith(prefix)]
 
-    def wanted_by(self, source: CopySource, syncer: str, copy_key: CopyKey) -> bool:
+    def is_desired_by(self, source: CopySource, syncer: str, copy_key: CopyKey) -> bool:
         """Whether this Syncer declares a copy of the source for this key."""
         with self._lock:
             return any(each.syncer == syncer for each in self._copies_of(source).get(copy_key, ()))

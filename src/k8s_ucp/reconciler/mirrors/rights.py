@@ -68,14 +68,14 @@ def withdraw(admin: Kube, namespace: str, kinds: set[str]) -> None:
                 continue
 
 
-def grant_all(admin: Kube, wanted: Mapping[str, set[str]]) -> tuple[Fields, dict[str, str]]:
-    """Add the rights that are wanted to existing ones: (all fields, {namespace: refusal}).
+def grant_all(admin: Kube, desired: Mapping[str, set[str]]) -> tuple[Fields, dict[str, str]]:
+    """Add the desired rights to existing ones: (all fields, {namespace: refusal}).
 
     Raises NoAccess, or KubeError if the cluster doesn't respond.
     """
     fields = known(admin)
     refused = {}
-    for namespace, kinds in wanted.items():
+    for namespace, kinds in desired.items():
         merged = fields.get(namespace, set()) | kinds
         try:
             grant(admin, namespace, merged)

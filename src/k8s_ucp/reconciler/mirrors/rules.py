@@ -15,7 +15,7 @@ from k8s_ucp.reconciler.mirrors.copies import (
     CopySource,
     KeyMissing,
     ObjectRef,
-    wanted,
+    desired_content,
 )
 from k8s_ucp.reconciler.mirrors.index import DesiredCopy
 
@@ -116,25 +116,25 @@ def decide(
     if not source.may_be_copied_by(desired.entry.syncer):
         return _no_copy(desired, found, _not_shared(source, desired))
     try:
-        want = wanted(source, desired.entry)
+        content = desired_content(source, desired.entry)
     except KeyMissing as error:
         text = f"{error}; the copy is unchanged until the source is complete"
         return _no_copy(desired, found, CopyProblem("KeyMissing", text))
-    if want.size > LARGEST:
+    if content.size > LARGEST:
         text = (
-            f"the copy of {_named(source)} would have {want.size} bytes; the limit of "
+            f"the copy of {_named(source)} would have {content.size} bytes; the limit of "
             f"Kubernetes is {LARGEST}"
         )
         return _no_copy(desired, found, CopyProblem("TooLarge", text))
     if found is None:
         return Create(desired, source)
     if not found.ours:
-        return _adoption(ref, desired, source, found, want.digest, want.type)
-    changed = found.digest != want.digest
-    retyped = ref.kind == "Secret" and found.type != (want.type or "Opaque")
+        return _adoption(ref, desired, source, found, content.digest, content.type)
+    changed = found.digest != content.digest
+    retyped = ref.kind == "Secret" and found.type != (content.type or "Opaque")
     if changed and (found.immutable or retyped):
         if found.adopted:
-            return _undeletable(ref, found, want.type)
+            return _undeletable(ref, found, content.type)
         return Recreate(desired, source, found)
     if not found.labeled:
         return TakeOver(desired, source, found)

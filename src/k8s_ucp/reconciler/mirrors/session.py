@@ -135,7 +135,7 @@ class Session:
         self._needs_resync = True
 
     def reconcile(self, desired: mirror_rights.Fields) -> tuple[list[Field], float]:
-        """Update rights and informers to what is wanted.
+        """Update rights and informers to the desired fields.
 
         Returns the fields that became ready, and the seconds until the next call.
         """
@@ -235,7 +235,7 @@ class Session:
                 self._held[now].add(ref)
 
     def _withdraw(self, desired: mirror_rights.Fields) -> None:
-        """Revoke rights where no copy is wanted and none of ours is left."""
+        """Revoke rights where no copy is desired and none of ours is left."""
         for namespace, kinds in list(self._granted.items()):
             spare = {
                 kind

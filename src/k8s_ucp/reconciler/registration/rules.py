@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, NoAccess
-from k8s_ucp.reconciler.access.cluster_secret import Registration, wanted_access
+from k8s_ucp.reconciler.access.cluster_secret import Registration, desired_access
 from k8s_ucp.reconciler.access.kubeconfig_verification import address
 from k8s_ucp.reconciler.access.sources import Fate, KubeconfigSource
 from k8s_ucp.reconciler.runtime.settings import Settings
@@ -258,14 +258,14 @@ def _access(observation: Observation, source: KubeconfigSource) -> Decision:
         return Register(source, auth_info, None, "new")
     if existing.owner is None or existing.owner.uid != source.owner.uid:
         return Register(source, auth_info, existing, "declared again")
-    if existing.access != wanted_access(source, auth_info) or existing.cluster != source.cluster:
+    if existing.access != desired_access(source, auth_info) or existing.cluster != source.cluster:
         return Register(source, auth_info, existing, "access changed")
     if (existing.environment or existing.draining) != source.environment:
         # The fence on the cluster identifies its apps by the environment's name.
         return Register(source, auth_info, existing, "environment changed")
     if observation.now >= existing.renew_at:
         return Register(source, auth_info, existing, "token due")
-    wanted = (source.environment, None, dict(source.cluster_info))
-    if (existing.environment, existing.draining, dict(existing.labels)) != wanted:
+    desired = (source.environment, None, dict(source.cluster_info))
+    if (existing.environment, existing.draining, dict(existing.labels)) != desired:
         return Relabel(source, existing)
     return Keep(source, auth_info, existing)

@@ -51,15 +51,17 @@ def is_true(item: Mapping[str, Any], type: str) -> bool:
     return found is not None and found.get("status") == "True"
 
 
-def written(item: Mapping[str, Any], wanted: Iterable[Condition], now: str) -> list[dict[str, Any]]:
-    """`wanted` in the form of the status of `item`: times change only when a status does.
+def written(
+    item: Mapping[str, Any], desired: Iterable[Condition], now: str
+) -> list[dict[str, Any]]:
+    """`desired` in the form of the status of `item`: times change only when a status does.
 
     Without credentials: messages quote errors of app clusters, and more people can read a status
     than the Secrets.
     """
     generation = item["metadata"].get("generation", 0)
     answer = []
-    for each in wanted:
+    for each in desired:
         before = find(item, each.type)
         same = before is not None and before.get("status") == each.status
         answer.append(

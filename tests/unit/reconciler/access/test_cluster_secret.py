@@ -14,9 +14,9 @@ from k8s_ucp.reconciler.access.cluster_secret import (
     Registration,
     access_change,
     as_argocd,
+    desired_access,
     drain_change,
     label_change,
-    wanted_access,
 )
 from k8s_ucp.reconciler.access.tokens import Token
 from tests.unit.reconciler.objects import (
@@ -93,7 +93,7 @@ def test_the_registration_read_from_a_new_secret_matches_its_source(owner: Objec
     assert found.source == one.key
     assert found.owner == one.owner
     assert found.cluster == one.cluster
-    assert found.access == wanted_access(one, auth_info(one))
+    assert found.access == desired_access(one, auth_info(one))
     assert found.labels == one.cluster_info
 
 

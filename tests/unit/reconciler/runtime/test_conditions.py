@@ -102,7 +102,7 @@ def test_log_lines_are_json_and_contain_no_credential() -> None:
 
 
 def test_argo_cd_gets_cluster_admin_and_the_mirror_identity_no_permissions() -> None:
-    objects = service_accounts.wanted(source())
+    objects = service_accounts.desired_objects(source())
     assert [each["kind"] for each in objects] == [
         "ServiceAccount",
         "ServiceAccount",
@@ -117,7 +117,7 @@ def test_scoped_access_has_no_permissions_outside_its_namespaces() -> None:
     owner = local_cluster(
         labels={names.ACCESS: "scoped"}, annotations={names.NAMESPACES: "echo,quote"}
     )
-    objects = service_accounts.wanted(source(owner))
+    objects = service_accounts.desired_objects(source(owner))
     assert not [each for each in objects if each["kind"].startswith("Cluster")]
     bound = [each["metadata"]["namespace"] for each in objects if each["kind"] == "RoleBinding"]
     assert bound == ["echo", "quote"]
