@@ -77,14 +77,14 @@ def _preview_databases(context: StartContext) -> Iterator[PlannedChange]:
 
 @step("Wait for the environments' clusters", preview=_preview_environments)
 def await_environments(context: StartContext, report: Report) -> None:
-    wanted = running_environments(context)
-    if not wanted:
+    environments = running_environments(context)
+    if not environments:
         return
     if back := undo_teardown(context.kube):
         report(f"a `ucp destroy` was interrupted after it had deregistered {', '.join(back)}")
 
     far = in_clouds(context.topology)
-    near = [each for each in wanted if each not in far]
+    near = [each for each in environments if each not in far]
 
     again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
     began = time.monotonic()
@@ -95,11 +95,11 @@ def await_environments(context: StartContext, report: Report) -> None:
         if near:
             items = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
             missing = not_yet(near, items) or _silent(context, near)
-        if len(near) < len(wanted):
+        if len(near) < len(environments):
             secrets = context.kube.list_all(
                 SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
             )
-            away = [each for each in wanted if each in far]
+            away = [each for each in environments if each in far]
             missing += unregistered(away, secrets, causes.known)
         if missing and context.in_pods:
             # Argo CD's pods are ready now, but started before the repositories were readable.
@@ -110,10 +110,10 @@ def await_environments(context: StartContext, report: Report) -> None:
         return "; ".join(missing)
 
     context.wait(
-        f"environments {', '.join(wanted)} up and registered",
+        f"environments {', '.join(environments)} up and registered",
         look,
         report,
-        seconds=_patience(context, clouds=len(near) < len(wanted)),
+        seconds=_patience(context, clouds=len(near) < len(environments)),
         next="ucp doctor shows what to do; see also `ucp status` and `ucp logs reconciler`",
     )
 
@@ -204,10 +204,10 @@ def all_environments(context: StartContext) -> list[str]:
     ]
 
 
-def _silent(context: StartContext, wanted: Iterable[str]) -> list[str]:
+def _silent(context: StartContext, environments: Iterable[str]) -> list[str]:
     """Clusters that don't respond: after a stop, their recorded state is outdated."""
     missing = []
-    for name in wanted:
+    for name in environments:
         file = context.state.kubeconfig(context.topology.app_cluster(name))
         try:
             kube = Kube.from_file(file)
@@ -220,11 +220,11 @@ def _silent(context: StartContext, wanted: Iterable[str]) -> list[str]:
     return missing
 
 
-def not_yet(wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
+def not_yet(environments: Iterable[str], items: Sequence[Object]) -> list[str]:
     """What is missing for each environment, in words. items: LocalClusters."""
     by_environment = {labels_of(each).get(names.ENVIRONMENT): each for each in items}
     missing = []
-    for name in wanted:
+    for name in environments:
         item = by_environment.get(name)
         if item is None:
             missing.append(f"{name}: not declared yet")
