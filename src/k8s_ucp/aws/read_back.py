@@ -59,34 +59,34 @@ class ReadBack:
         ]
 
     def _observed(self, kind: AwsKind, declared: Declared) -> bool:
-        def look() -> bool:
+        def request() -> bool:
             return AwsResource(self.account, kind).observe(declared).exists
 
-        return self._asked(kind.service, str(declared.parameters.get("region") or ""), look)
+        return self._asked(kind.service, str(declared.parameters.get("region") or ""), request)
 
     def _tagged(
         self, kind: AwsKind, region: str, filters: Sequence[Mapping[str, Any]]
     ) -> Iterator[tuple[str, str, str]]:
-        def look() -> Answer:
+        def request() -> Answer:
             operation = kind.describe.operation
             return self.account.call(kind.service, region, operation, Filters=filters)
 
-        for each in _listed(kind, self._asked(kind.service, region, look)):
+        for each in _listed(kind, self._asked(kind.service, region, request)):
             tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags") or ()}
             key = kind.id_key or kind.id_at.rpartition(".")[2]
             yield kind.kind.kind, tags.get(OWNER_TAGS[1], ""), str(each.get(key, ""))
 
-    def _asked(self, service: str, region: str, look: Callable[[], Found]) -> Found:
+    def _asked(self, service: str, region: str, request: Callable[[], Found]) -> Found:
         part = (service, region)
         if part in self._silent:
             raise self._silent[part]
         try:
-            return look()
+            return request()
         except CloudFailed as error:
             if error.certain:
                 raise
         try:
-            return look()
+            return request()
         except CloudFailed as error:
             if not error.certain:
                 self._silent[part] = error

@@ -151,8 +151,8 @@ class AwsResource:
         if self.backing is None:
             return UNBACKED if self.kind.backing else BackingState(ready=True)
         follow = self.kind.create and not declared.deleting
-        look = self.backing.bring_up if follow else self.backing.state
-        return look(self._backed(declared))
+        query = self.backing.bring_up if follow else self.backing.state
+        return query(self._backed(declared))
 
     def _details(self, declared: Declared, found: Found) -> Mapping[str, str]:
         details = self.kind.details(declared, found)

@@ -175,7 +175,7 @@ class StartContext(TopologyView):
     def wait(
         self,
         what: str,
-        look: Callable[[], str],
+        pending: Callable[[], str],
         report: Callable[[str], None] = lambda _: None,
         *,
         seconds: float,
@@ -186,7 +186,7 @@ class StartContext(TopologyView):
 
         def seen() -> str:
             try:
-                state = look()
+                state = pending()
             except KubeError as error:
                 state = error.message
             report(state)
@@ -214,12 +214,14 @@ def await_ready(
 ) -> None:
     """Wait until a component is ready. Raises DeadlineExceeded with its last message."""
 
-    def look() -> str:
+    def pending() -> str:
         health = check()
         return "" if health.ready else health.message or "not ready"
 
     seconds = min(seconds, context.upgrade.patience)
-    context.wait(f"{name} ready", look, seconds=seconds, pause=0.1, next=f"see `ucp logs {name}`")
+    context.wait(
+        f"{name} ready", pending, seconds=seconds, pause=0.1, next=f"see `ucp logs {name}`"
+    )
 
 
 def persistent(

@@ -43,19 +43,19 @@ class Cancel:
 
 def wait_until(
     what: str,
-    look: Callable[[], str],
+    pending: Callable[[], str],
     *,
     seconds: float,
     cancel: Cancel,
     pause: float = 0.1,
     next: str | None = None,
 ) -> None:
-    """Wait until `look` returns "". Until then it returns the state that it sees.
+    """Wait until `pending` returns "". Until then it returns the state that it sees.
 
     Raises DeadlineExceeded with the last state, Cancelled if the plan is canceled.
     """
     until = time.monotonic() + seconds
-    while state := look():
+    while state := pending():
         if time.monotonic() >= until:
             raise DeadlineExceeded(what, seconds, state, next=next)
         cancel.pause(pause)

@@ -90,14 +90,14 @@ def await_cluster_deleted(deletion: ClusterDeletion, again: str, *, seconds: flo
     again: the command that continues the wait.
     """
 
-    def look() -> str:
+    def pending() -> str:
         for each in to_release(remaining(deletion.kube, deletion.resources)):
             set_held(deletion.kube, each, held=False)
         return deletion.left()
 
     wait_for(
         f"deletion of cluster {deletion.cluster}",
-        look,
+        pending,
         seconds=seconds,
         next=f"fix the cause, then run {again} again: it continues",
     )
@@ -116,13 +116,13 @@ def refuse_protected(environments: Iterable[Environment], path: Path) -> None:
             )
 
 
-def how_far(call: Invocation, topology: Topology, look: str) -> str:
-    """What to type after something was added. look: the command if the core cluster is running."""
+def how_far(call: Invocation, topology: Topology, command: str) -> str:
+    """What to type after something was added. command: shows the progress on a running core."""
     kube = open_core(call, topology)
     if kube is None:
         return "the core cluster is not running: run `ucp start`"
     kube.close()
-    return f"`{look}` shows the progress"
+    return f"`{command}` shows the progress"
 
 
 def require_core(call: Invocation, topology: Topology, app: str) -> None:
@@ -161,7 +161,7 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
         return False
     labels = f"{APP}={app},{TOPOLOGY}={topology.name}"
 
-    def look() -> str:
+    def pending() -> str:
         applications = kube.list_all(APPLICATION, ARGOCD_NAMESPACE, labels=labels)
         for each in applications:
             # An ApplicationSet that hasn't seen the commit recreates it; the next look deletes it
@@ -175,18 +175,18 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
     again = f"ucp status says why; then ucp app remove {app} again: it continues"
     what = f"deletion of the Applications of {app}"
     with contextlib.closing(kube):
-        wait_for(what, look, seconds=DELETION_SECONDS, next=again)
+        wait_for(what, pending, seconds=DELETION_SECONDS, next=again)
     return True
 
 
 def wait_for(
-    what: str, look: Callable[[], str], *, seconds: float, pause: float = 0.5, next: str
+    what: str, pending: Callable[[], str], *, seconds: float, pause: float = 0.5, next: str
 ) -> None:
     """Like wait_until, outside of a plan; a KubeError is a state. Raises DeadlineExceeded."""
 
     def seen() -> str:
         try:
-            return look()
+            return pending()
         except KubeError as error:
             return error.message
 

@@ -56,13 +56,13 @@ def await_claims_deleted(kube: Kube, team: Team, *, seconds: float) -> None:
         kube.patch(APPLICATION, application, names.ARGOCD_NAMESPACE, change)
     kinds = [Kind(API_VERSION, kind, plural) for kind, plural in CLAIMS.items()]
 
-    def look() -> str:
+    def pending() -> str:
         claims = [each for kind in kinds for each in _list(kube, kind, team.namespace)]
         return "; ".join(stuck(claims, lambda reference: _find(kube, reference, team)))
 
     wait_for(
         f"deletion of the claims of {team.name}",
-        look,
+        pending,
         seconds=seconds,
         pause=1.0,
         next=f"fix the cause, then run ucp team remove {team.name} again: it continues",
@@ -77,7 +77,7 @@ def await_projects_deleted(kube: Kube, topology: Topology, team: Team, *, second
     labels = f"{TEAM}={team.name},{names.TOPOLOGY}={topology.name}"
     start = f"{team.namespace}."
 
-    def look() -> str:
+    def pending() -> str:
         sets = [
             f"ApplicationSet {each['metadata']['name']}"
             for each in kube.list_all(APPLICATION_SET, names.ARGOCD_NAMESPACE)
@@ -105,7 +105,7 @@ def await_projects_deleted(kube: Kube, topology: Topology, team: Team, *, second
 
     wait_for(
         f"deletion of the Applications and projects of {team.name}",
-        look,
+        pending,
         seconds=seconds,
         next="ucp status",
     )

@@ -97,7 +97,7 @@ def forget(
         _confirm(name)
     forced_deregistration.forget(context.kube, existing)
 
-    def look() -> str:
+    def pending() -> str:
         found = context.kube.find(SECRET, existing.name, names.ARGOCD_NAMESPACE)
         if found is None or found["metadata"]["uid"] != existing.uid:
             return ""
@@ -106,7 +106,7 @@ def forget(
 
     wait_until(
         f"{name} deregistered",
-        look,
+        pending,
         seconds=timeout,
         cancel=Cancel(),
         next="see `ucp logs reconciler`; the deregistration continues in the background",

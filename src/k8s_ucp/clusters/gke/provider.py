@@ -240,7 +240,7 @@ class GkeProvider:
     def _await_running(self, name: str, report: Report, until: float) -> Cluster:
         seen: dict[str, Cluster] = {}
 
-        def look() -> str:
+        def pending() -> str:
             found = seen["last"] = self._require(name)
             status = str(found["status"])
             if status in ("ERROR", "DEGRADED"):
@@ -252,19 +252,19 @@ class GkeProvider:
             report(f"{name}: {status.lower()}")
             return "" if status == "RUNNING" else status.lower()
 
-        self._wait(f"cluster {name} running", look, until)
+        self._wait(f"cluster {name} running", pending, until)
         return seen["last"]
 
     def _await_served(self, name: str, until: float) -> None:
         what = f"an API server that serves cluster {name}"
         self._wait(what, lambda: self._silence(name), until)
 
-    def _wait(self, what: str, look: Callable[[], str], until: float) -> None:
-        """Poll until `look` returns "", not a state. Tolerates outages of Google meanwhile."""
+    def _wait(self, what: str, pending: Callable[[], str], until: float) -> None:
+        """Poll until `pending` returns "", not a state. Tolerates outages of Google meanwhile."""
         began = time.monotonic()
         while True:
             try:
-                last = look()
+                last = pending()
             except (Busy, OutOfReach) as error:
                 last = error.message
             if not last:
@@ -283,14 +283,14 @@ class GkeProvider:
             self._gcloud.json(*arguments, *flags)
             return ""
 
-        def look() -> str:
+        def pending() -> str:
             seen = self._require(name)
             count = seen.get("currentNodeCount", 0)
             done = bool(count) == bool(nodes) and seen["status"] == "RUNNING"
             return "" if done else f"{count} nodes, {seen['status'].lower()}"
 
         self._wait(f"lock to resize cluster {name}", change, until)
-        self._wait(f"cluster {name} with {nodes} nodes", look, until)
+        self._wait(f"cluster {name} with {nodes} nodes", pending, until)
 
     def _remove(self, name: str, found: Cluster, until: float) -> None:
         """Delete our cluster and wait until it is gone."""
@@ -302,14 +302,14 @@ class GkeProvider:
                 self._gcloud.json(*arguments)
             return ""
 
-        def look() -> str:
+        def pending() -> str:
             # Not in the list of all locations, which lacks it while a zone doesn't respond.
             seen = self._gcloud.find("container", "clusters", "describe", name, where)
             return str(seen["status"]).lower() if seen and self._is_ours(seen, name) else ""
 
         if found["status"] != "STOPPING":
             self._wait(f"lock to delete cluster {name}", change, until)
-        self._wait(f"deletion of cluster {name}", look, until)
+        self._wait(f"deletion of cluster {name}", pending, until)
 
     def _clear(self, name: str) -> None:
         """Clean up after a failed creation. Failures are reported: remains cost money."""

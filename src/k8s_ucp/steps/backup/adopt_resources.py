@@ -94,10 +94,10 @@ def adopt_resources(context: StartContext, report: Report) -> None:
     if EXTERNAL_NAMES in state.restored():
         return
     watch = _Observation(context)
-    if watch.look():
+    if watch.pending():
         context.wait(
             "observation of existing cloud resources",
-            watch.look,
+            watch.pending,
             report,
             seconds=SECONDS,
             pause=0.5,
@@ -125,7 +125,7 @@ class _Observation:
     seen: list[tuple[Kind, Object]] = field(default_factory=list)
     _only_references_since: float | None = None
 
-    def look(self) -> str:
+    def pending(self) -> str:
         """Resources that are not observed yet, in words. Raises KubeError."""
         managed = self.context.core_state.managed()
         self.seen = [(kind, each) for _, kind, each in managed if is_adopting(each)]

@@ -72,11 +72,13 @@ def back_up(context: StartContext, report: Report) -> None:
     """At the end of a start: by then, requested passwords have been generated."""
     state = context.core_state
 
-    def look() -> str:
+    def pending() -> str:
         lacking = ", ".join(state.lacking())
         return f"no password generated yet: {lacking}" if lacking else ""
 
-    context.wait("generation of passwords", look, seconds=SECONDS, next="see `ucp logs reconciler`")
+    context.wait(
+        "generation of passwords", pending, seconds=SECONDS, next="see `ucp logs reconciler`"
+    )
     report(write_backup(context, state))
 
 

@@ -51,14 +51,14 @@ def restore_external_names(context: StartContext, report: Report) -> None:
     wanted = [each for each in APPLICATIONS if f"{folder}/{each}.yaml" in files]
     wanted += _claims_of_teams(context, names)
 
-    def look() -> str:
+    def pending() -> str:
         missing = state.restore_external_names(names)
         items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
         return "; ".join(not_yet(missing, wanted, items))
 
     context.wait(
         "restored managed resources",
-        look,
+        pending,
         report,
         seconds=SECONDS,
         pause=PAUSE,

@@ -247,9 +247,9 @@ class _Removal:
 
         self._wait(what, left)
 
-    def _wait(self, what: str, look: Callable[[], str], seconds: float = SECONDS) -> None:
+    def _wait(self, what: str, pending: Callable[[], str], seconds: float = SECONDS) -> None:
         what = f"{what} on {self.context.topology.core_cluster}"
-        self.context.wait(what, look, seconds=seconds, next="ucp stop")
+        self.context.wait(what, pending, seconds=seconds, next="ucp stop")
 
 
 def webhook_namespaces(item: Object) -> Iterable[str]:

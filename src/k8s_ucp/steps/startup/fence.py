@@ -100,12 +100,12 @@ def await_fence(context: StartContext, report: Report) -> None:
     settings = context.fence.settings()
     assert settings, "take-fence comes first"
 
-    def look() -> str:
+    def pending() -> str:
         left = settings.not_before - boot_clock()
         return f"{left:.0f} s left" if left > 0 else ""
 
     seconds = max(0.0, settings.not_before - boot_clock()) + 60
-    context.wait("stop of the core that had the fence", look, report, seconds=seconds)
+    context.wait("stop of the core that had the fence", pending, report, seconds=seconds)
     old = context.fence.permit()
     # A running guard acts at once; if none is running, the reconciler starts without it.
     context.fence.write_permit(

@@ -53,12 +53,12 @@ def _start_pods(component: str, context: StartContext, report: Report) -> None:
         apply_repository_secrets(context)
         apply_root(context, report)
 
-    def look() -> Health:
+    def health() -> Health:
         found = pods.rolled_out()
         report(found.message)
         return found
 
-    await_ready(context, component, look, seconds=SECONDS)
+    await_ready(context, component, health, seconds=SECONDS)
     if component == argocd.NAME and not context.adopts(component):
         context.argocd_since = argocd_pods.controller_since(context.kube)
 

@@ -32,7 +32,7 @@ PLAN = "destroy"
 """Name of the teardown's plan, in the journal."""
 NAMED = "named"
 """Key in the journal: names of resources that were abandoned, or may be."""
-Look = Callable[[], tuple[str, Sequence[Object]]]
+Pending = Callable[[], tuple[str, Sequence[Object]]]
 """Returns what is left, in words, and as objects."""
 
 
@@ -121,7 +121,7 @@ def abandoned_uids(context: StartContext) -> set[str]:
 
 
 def wait_deleted(
-    context: StartContext, what: str, look: Look, report: Report, *, seconds: float
+    context: StartContext, what: str, pending: Pending, report: Report, *, seconds: float
 ) -> None:
     """Wait until nothing is left; after a grace period, abandoned objects are released.
 
@@ -132,7 +132,7 @@ def wait_deleted(
 
     def words() -> str:
         nonlocal left
-        said, left = look()
+        said, left = pending()
         if said and time.monotonic() - began > GRACE_SECONDS:
             abandon(context, left)
         return said

@@ -101,7 +101,7 @@ def delete_claims(context: StartContext, report: Report) -> None:
     parts = [each for each in found.managed if each["metadata"]["uid"] in recorded - others]
     _delete(context, claims)
 
-    def look() -> tuple[str, Sequence[Object]]:
+    def pending() -> tuple[str, Sequence[Object]]:
         left = OwnedObjects(context).claims
         words = "; ".join(words for each in left for words in _stuck(context.kube, each))
         # A claim is deleted before its parts are deleted in the cloud.
@@ -109,7 +109,7 @@ def delete_claims(context: StartContext, report: Report) -> None:
         return words or some_of([*map(in_words, stuck)]), [*left, *stuck]
 
     what = "deletion of databases and machines"
-    wait_deleted(context, what, look, report, seconds=CLAIM_SECONDS)
+    wait_deleted(context, what, pending, report, seconds=CLAIM_SECONDS)
 
 
 def _stuck(kube: Kube, claim: Object) -> Iterator[str]:
@@ -154,11 +154,11 @@ def _delete_all(
 ) -> None:
     _delete(context, items)
 
-    def look() -> tuple[str, Sequence[Object]]:
+    def pending() -> tuple[str, Sequence[Object]]:
         left = remaining(context.kube, items)
         return some_of([*map(in_words, left)]), left
 
-    wait_deleted(context, f"deletion of {what}", look, report, seconds=seconds)
+    wait_deleted(context, f"deletion of {what}", pending, report, seconds=seconds)
 
 
 def _delete(context: StartContext, items: Sequence[Object]) -> None:

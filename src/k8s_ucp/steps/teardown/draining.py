@@ -85,7 +85,7 @@ def drain_environments(context: StartContext, report: Report) -> None:
         report(cluster)
         forget(context.kube, registration, TEARDOWN)
 
-    def look() -> tuple[str, Sequence[Object]]:
+    def pending() -> tuple[str, Sequence[Object]]:
         clusters = registered(context.kube)
         if not clusters:
             return "", ()
@@ -93,7 +93,7 @@ def drain_environments(context: StartContext, report: Report) -> None:
         words = some_of([*map(_words, left)]) if left else "being deregistered"
         return f"{some_of(sorted(clusters))}: {words}", left
 
-    wait_deleted(context, "drain of the environments", look, report, seconds=DRAIN_SECONDS)
+    wait_deleted(context, "drain of the environments", pending, report, seconds=DRAIN_SECONDS)
     _await_released(context, report)
 
 
@@ -101,7 +101,7 @@ def _await_released(context: StartContext, report: Report) -> None:
     """Wait while the clusters still exist: their controllers delete load balancers and volumes."""
     record = CloudRecord(context.state.cloud_record)
 
-    def look() -> str:
+    def pending() -> str:
         left, gone = still_outside(context, record.resources())
         record.remove_deleted(gone)
         waits = [each for each in left if not each.names & context.teardown.abandon]
@@ -112,7 +112,7 @@ def _await_released(context: StartContext, report: Report) -> None:
     what = "deletion of load balancers and volumes by their clusters"
     seconds = context.teardown.timeout(DRAIN_SECONDS)
     try:
-        context.wait(what, look, report, seconds=seconds, pause=1.0)
+        context.wait(what, pending, report, seconds=seconds, pause=1.0)
     except DeadlineExceeded as error:
         error.next = f"fix what is named (ucp doctor); or give it up: {command_for(context, names)}"
         raise

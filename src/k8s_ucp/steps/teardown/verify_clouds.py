@@ -154,7 +154,7 @@ def _in_simulated(
 ) -> Iterator[Leftover]:
     """A cloud, or a part of it, that can't be read counts as left over, never as empty."""
     try:
-        look = ReadBack(context.cloud.account())
+        read_back = ReadBack(context.cloud.account())
     except UcpError as error:
         for cloud in context.topology.spec.clouds.simulated:
             yield _unseen(f"everything in cloud {cloud}", cloud, error)
@@ -162,21 +162,21 @@ def _in_simulated(
     seen: set[str] = set()
     for each in (each for each in recorded if not each.cluster):
         try:
-            if look.exists(each.kind, each.declared()):
+            if read_back.exists(each.kind, each.declared()):
                 seen.add(each.external_name)
                 yield _leftover(each, _STAYS)
-            elif snapshot := look.last_snapshot(each.kind, each.declared()):
+            elif snapshot := read_back.last_snapshot(each.kind, each.declared()):
                 context.teardown.snapshots.append(snapshot)
         except CloudFailed as error:
             seen.add(each.external_name)
             yield _leftover(each, f"the check failed: {error.message}")
     notes = (annotations_of(each) for each in kept)
     known = {each.get(EXTERNAL_NAME) for each in notes} | seen
-    yield from _tagged(context, look, known)
+    yield from _tagged(context, read_back, known)
 
 
 def _tagged(
-    context: StartContext, look: ReadBack, known: Iterable[str | None]
+    context: StartContext, read_back: ReadBack, known: Iterable[str | None]
 ) -> Iterator[Leftover]:
     """Resources found by their tags, wherever recorded resources were.
 
@@ -191,7 +191,7 @@ def _tagged(
         reported.update(given_up.known_by)
     for region in sorted({each.region for each in resources if each.region}):
         try:
-            found = look.tagged(region, namespaces)
+            found = read_back.tagged(region, namespaces)
         except CloudFailed as error:
             yield _unseen(f"everything in region {region}", region, error)
             continue

@@ -177,7 +177,7 @@ def await_previous_health(context: StartContext, report: Report) -> None:
     refreshes = RefreshRequests(context.kube, context.topology.spec.core.adopt)
     stable, before = StabilityTimer(), context.upgrade.healthy_before
 
-    def look() -> str:
+    def pending() -> str:
         current = observe(context)
         items: Sequence[Object] = current.snapshot.applications
         stale = not_refreshed(items, since=context.argocd_since)
@@ -192,7 +192,7 @@ def await_previous_health(context: StartContext, report: Report) -> None:
 
     context.wait(
         f"{context.topology.name} as healthy as before",
-        look,
+        pending,
         report,
         seconds=context.upgrade.patience,
         pause=1.0,

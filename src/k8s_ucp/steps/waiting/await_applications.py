@@ -77,7 +77,7 @@ def await_applications(context: StartContext, report: Report) -> None:
     pods = _PodProblems(context)
     push = _OwnPush(context)
 
-    def look() -> str:
+    def pending() -> str:
         items = context.applications()
         if context.only:
             items = [each for each in items if each["metadata"]["name"] in wanted]
@@ -92,7 +92,7 @@ def await_applications(context: StartContext, report: Report) -> None:
 
     context.wait(
         "Applications Synced and Healthy",
-        look,
+        pending,
         report,
         seconds=POD_SECONDS if pulls_images(context) else SECONDS,
         next="ucp doctor shows the file or command that fixes each",
@@ -231,12 +231,12 @@ def await_ingress(context: StartContext, report: Report) -> None:
         context.placement.remove([argocd_pods.FORWARD])
     report(context.argocd_url)
 
-    def look() -> str:
+    def pending() -> str:
         found = context.argocd_health()
         return "" if found.ready else "; ".join([found.message, *_addons(context)])
 
     context.wait(
-        f"Argo CD at {context.argocd_url}", look, seconds=POD_SECONDS, next="see `ucp status`"
+        f"Argo CD at {context.argocd_url}", pending, seconds=POD_SECONDS, next="see `ucp status`"
     )
 
 

@@ -90,7 +90,7 @@ def await_environments(context: StartContext, report: Report) -> None:
     began = time.monotonic()
     causes = _CloudCauses(context)
 
-    def look() -> str:
+    def pending() -> str:
         missing: list[str] = []
         if near:
             items = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
@@ -111,7 +111,7 @@ def await_environments(context: StartContext, report: Report) -> None:
 
     context.wait(
         f"environments {', '.join(environments)} up and registered",
-        look,
+        pending,
         report,
         seconds=_patience(context, clouds=len(near) < len(environments)),
         next="ucp doctor shows what to do; see also `ucp status` and `ucp logs reconciler`",

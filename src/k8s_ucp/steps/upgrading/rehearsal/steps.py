@@ -177,7 +177,7 @@ class Rehearsal:
         """
         timer, provider = StabilityTimer(), _elsewhere(context)
 
-        def look() -> str:
+        def pending() -> str:
             states = provider.programs(COPY)
             if wrong := [
                 f"{name}: {each.message}" for name, each in states.items() if each.message
@@ -190,18 +190,18 @@ class Rehearsal:
             lasted = timer.seconds(runs, time.monotonic())
             return "" if lasted >= stable else f"healthy for {lasted:.0f} s"
 
-        context.wait("a healthy copy of the core", look, report, seconds=seconds, pause=0.5)
+        context.wait("a healthy copy of the core", pending, report, seconds=seconds, pause=0.5)
 
 
 def await_served(context: StartContext, kube: Kube, report: Report) -> None:
     """Wait until the API server serves the kinds of all its CRDs. Raises DeadlineExceeded."""
 
-    def look() -> str:
+    def pending() -> str:
         missing = _unserved(kube)
         return f"not served yet: {', '.join(missing[:3])}" if missing else ""
 
     what = "kinds of the copy to be served"
-    context.wait(what, look, report, seconds=SETTLE_SECONDS, pause=0.5)
+    context.wait(what, pending, report, seconds=SETTLE_SECONDS, pause=0.5)
 
 
 def _settle(context: StartContext, kube: Kube, report: Report) -> None:
