@@ -62,7 +62,7 @@ class ReadBack:
         def request() -> bool:
             return AwsResource(self.account, kind).observe(declared).exists
 
-        return self._asked(kind.service, str(declared.parameters.get("region") or ""), request)
+        return self._call(kind.service, str(declared.parameters.get("region") or ""), request)
 
     def _tagged(
         self, kind: AwsKind, region: str, filters: Sequence[Mapping[str, Any]]
@@ -71,12 +71,12 @@ class ReadBack:
             operation = kind.describe.operation
             return self.account.call(kind.service, region, operation, Filters=filters)
 
-        for each in _listed(kind, self._asked(kind.service, region, request)):
+        for each in _listed(kind, self._call(kind.service, region, request)):
             tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags") or ()}
             key = kind.id_key or kind.id_at.rpartition(".")[2]
             yield kind.kind.kind, tags.get(OWNER_TAGS[1], ""), str(each.get(key, ""))
 
-    def _asked(self, service: str, region: str, request: Callable[[], Found]) -> Found:
+    def _call(self, service: str, region: str, request: Callable[[], Found]) -> Found:
         part = (service, region)
         if part in self._silent:
             raise self._silent[part]

@@ -15,12 +15,12 @@ def not_ready(config: dict[str, Any]) -> str | None:
     """Reason why the API server is not ready now; None if it is."""
     kube = Kube(config)
     try:
-        return ask(kube, READY)
+        return failure_of(kube, READY)
     finally:
         kube.close()
 
 
-def ask(kube: Kube, path: str) -> str | None:
+def failure_of(kube: Kube, path: str) -> str | None:
     """Reason why a health path does not succeed; None if it does."""
     if not _accepts(kube.server):
         return "the API server is not listening yet"

@@ -136,14 +136,14 @@ class Watchdog:
         if following is Next.REPLACE and self._replace():
             return True
         if following is Next.ASK:
-            self._ask()
+            self._check_supervisord()
         if self._placement.is_stopping():
             time.sleep(TICK_SECONDS)
         else:
             self._watch.tick(TICK_SECONDS)
         return False
 
-    def _ask(self) -> None:
+    def _check_supervisord(self) -> None:
         self._asked = time.monotonic()
         try:
             if not self._placement.is_running():

@@ -65,7 +65,7 @@ async def _of_ours(request: Any) -> Any:
 
 
 def _of_users(function: CommittedFunction) -> Answer:
-    async def ask(request: Any) -> Any:
+    async def call(request: Any) -> Any:
         response = RunFunctionResponse()
         try:
             response.ParseFromString(await function.answer(request.SerializeToString()))
@@ -73,7 +73,7 @@ def _of_users(function: CommittedFunction) -> Answer:
             return _failure(request, f"function {function.name}: {error}")
         return response
 
-    return ask
+    return call
 
 
 async def _serve(functions: dict[str, Answer], credentials: Any) -> None:

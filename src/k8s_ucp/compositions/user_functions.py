@@ -53,7 +53,7 @@ class UserFunction:
             # Unset until it responds: a late response must not be taken for the next request's.
             self._process = None
             try:
-                answered = await asyncio.wait_for(_ask(process, request), self.seconds)
+                answered = await asyncio.wait_for(_exchange(process, request), self.seconds)
             except TimeoutError:
                 raise CompositionError(f"no answer within {self.seconds:g} seconds") from None
             except (asyncio.IncompleteReadError, ConnectionError):
@@ -148,13 +148,13 @@ def in_folder(folder: Path) -> Function:
     return compose
 
 
-def _plain(ask: Callable[[bytes], bytes], request: Request) -> Response:
+def _plain(call: Callable[[bytes], bytes], request: Request) -> Response:
     answered = messages.RunFunctionResponse()
-    answered.ParseFromString(ask(message_of(request).SerializeToString()))
+    answered.ParseFromString(call(message_of(request).SerializeToString()))
     return response_of(answered)
 
 
-async def _ask(process: Process, request: bytes) -> bytes:
+async def _exchange(process: Process, request: bytes) -> bytes:
     assert process.stdin
     assert process.stdout
     process.stdin.write(frame(request))

@@ -76,7 +76,7 @@ class Guard:
             self._begin(settings)
         now = self._clock()
         if now >= self._next:
-            self._ask(settings, now)
+            self._read_fence(settings, now)
         self._apply(self._view(settings))
         return self._verdict
 
@@ -91,7 +91,7 @@ class Guard:
         else:
             self._confirmed = NEVER
 
-    def _ask(self, settings: FenceSettings, now: float) -> None:
+    def _read_fence(self, settings: FenceSettings, now: float) -> None:
         """Read the fence, with a timeout so that the caller isn't blocked for long."""
         part = settings.period / LOOKS
         self._next = now + part

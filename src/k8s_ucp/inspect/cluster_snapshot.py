@@ -22,7 +22,7 @@ from k8s_ucp.inspect.crossplane_objects import (
     environment_resources,
     resources_of_claims,
 )
-from k8s_ucp.inspect.pods.problems import PodProblems, ask_pods
+from k8s_ucp.inspect.pods.problems import PodProblems, find_pod_problems
 from k8s_ucp.kube import (
     APPLICATION,
     CONFIG_MAP,
@@ -120,7 +120,9 @@ def collect(
         clouds = pool.submit(environment_resources, core, ours)
         composed = pool.submit(resources_of_claims, core, claimed)
         up = frozenset(answering) - {""}
-        pods = pool.submit(ask_pods, topology, ours, {name: kubeconfig(name) for name in up})
+        pods = pool.submit(
+            find_pod_problems, topology, ours, {name: kubeconfig(name) for name in up}
+        )
         return ClusterSnapshot(
             core_ready=ready.result(),
             environments=sorted(listed.get("data") or {}),
@@ -138,12 +140,12 @@ def collect(
         )
 
 
-def ask_components(
+def query_components(
     components: Sequence[Component], versions: Mapping[str, str]
 ) -> list[ComponentStatus]:
     """Health of each component, asked in parallel. versions: of components that aren't adopted."""
 
-    def ask(each: Component) -> ComponentStatus:
+    def query(each: Component) -> ComponentStatus:
         adopted = each if isinstance(each, AdoptedComponent) else None
         version = adopted.version() if adopted else versions[each.name]
         health = each.ready()
@@ -152,7 +154,7 @@ def ask_components(
         )
 
     with ThreadPoolExecutor(len(components), "health") as pool:
-        return list(pool.map(ask, components))
+        return list(pool.map(query, components))
 
 
 def _api_server_ready(kubeconfig: Path) -> bool:

@@ -205,16 +205,16 @@ def delete_on_each(
     named: {environment: names}. delete(kube, name, environment) returns why an object is kept,
     which is printed; it never fails the removal, which is pushed already.
     """
-    for name, environment, why in ask_each(call, topology, named, delete):
+    for name, environment, why in query_each(call, topology, named, delete):
         if why:
             call.console.say(f"note: the {what} {name} on {environment} is retained: {why}")
 
 
-def ask_each(
+def query_each(
     call: Invocation,
     topology: Topology,
     named: Mapping[str, Collection[str]],
-    ask: Callable[[Kube, str, str], str],
+    query: Callable[[Kube, str, str], str],
 ) -> Iterator[tuple[str, str, str]]:
     """(name, environment, why it is kept) for each; a silent cluster is a reason to keep it."""
     state = call.workspace.state(topology.name)
@@ -225,7 +225,7 @@ def ask_each(
         for name in sorted(named[environment]) if path.exists() else ():
             try:
                 with contextlib.closing(Kube.from_file(path)) as kube:
-                    why = ask(kube, name, environment)
+                    why = query(kube, name, environment)
             except UcpError as error:
                 why = error.message
             reasons.append((name, environment, why))

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.editing.deletion import (
-    ask_each,
     delete_and_wait,
     delete_on_each,
     is_tracked_by,
     open_core,
+    query_each,
 )
 from k8s_ucp.components.ownership.generated_kinds import kind_of_crd
 from k8s_ucp.engine.planned_change import PlannedChange
@@ -137,7 +137,7 @@ def preview_kinds(
     kinds = {
         name: declared_kinds(by_name.get(application, {})) for name, application in own.items()
     }
-    for name, environment, reason in ask_each(call, topology, kinds, why):
+    for name, environment, reason in query_each(call, topology, kinds, why):
         what = f"kind {name} on {environment}"
         yield PlannedChange("keep" if reason else "delete", what, reason or f"only {app} uses it")
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from k8s_ucp import names
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.editing.deletion import (
-    ask_each,
     delete_and_wait,
     delete_on_each,
     is_tracked_by,
+    query_each,
 )
 from k8s_ucp.engine.planned_change import Action, PlannedChange
 from k8s_ucp.errors import some_of
@@ -58,7 +58,7 @@ def preview_namespaces(call: Invocation, topology: Topology, app: App) -> Iterat
         application, volumes_too = f"{app.name}-{environment}", simulated[environment]
         return why_kept(kube, found, application, volumes_too=volumes_too) if found else _ABSENT
 
-    for name, environment, reason in ask_each(call, topology, _named(topology, app), why):
+    for name, environment, reason in query_each(call, topology, _named(topology, app), why):
         if reason != _ABSENT:
             yield planned_namespace(name, environment, reason)
 

@@ -170,8 +170,8 @@ def _lacks(context: TopologyView) -> Iterator[tuple[str, UcpError]]:
         "machine/limits": partial(check_limits, context),
         "remote/lost": partial(check_repositories, context),
         "topology/file": partial(_check_file, context),
-        "remote/core": partial(_ask_remote, context, context.gitops.core),
-        "remote/apps": partial(_ask_remote, context, context.gitops.apps),
+        "remote/core": partial(_check_remote, context, context.gitops.core),
+        "remote/apps": partial(_check_remote, context, context.gitops.apps),
     }
     for name, check in checks.items():
         try:
@@ -187,7 +187,7 @@ def _check_file(context: TopologyView) -> None:
         refuse_lost_file(context.workspace, context.topology.name, file)
 
 
-def _ask_remote(context: TopologyView, clone: Path) -> None:
+def _check_remote(context: TopologyView, clone: Path) -> None:
     """Raises UcpError if a repository's remote doesn't respond or rejects the credential."""
     if clone.exists():
         credential = credential_of(context.topology, context.workspace)

@@ -186,7 +186,9 @@ def _components(context: TopologyView) -> list[ComponentStatus]:
             if (place := "pods" if context.in_pods else "host")
         ]
         return [*_adopted(context), *found]
-    return cluster_snapshot.ask_components([context.component(name) for name in versions], versions)
+    return cluster_snapshot.query_components(
+        [context.component(name) for name in versions], versions
+    )
 
 
 def _adopted(context: TopologyView) -> list[ComponentStatus]:
@@ -195,7 +197,7 @@ def _adopted(context: TopologyView) -> list[ComponentStatus]:
     if not names or not context.state.kubeconfig(context.topology.core_cluster).exists():
         return []
     adopted = [AdoptedComponent(each, context.kube) for each in names]
-    return cluster_snapshot.ask_components(adopted, {})
+    return cluster_snapshot.query_components(adopted, {})
 
 
 def _destroyed(found: Destruction, topology: str, call: Invocation) -> Status:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from k8s_ucp.clusters.api_server import READY, ask
+from k8s_ucp.clusters.api_server import READY, failure_of
 from k8s_ucp.clusters.embedded.folder import VITAL, ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_component
 from k8s_ucp.clusters.embedded.stages import GATEWAY_API
@@ -67,7 +67,7 @@ def wait_serving(folder: ClusterFolder, config: dict[str, Any], until: float) ->
     began = checked = time.monotonic()
     kube = Kube(config)
     try:
-        while reason := ask(kube, SERVING):
+        while reason := failure_of(kube, SERVING):
             now = time.monotonic()
             if now - checked > CHECK_SECONDS:
                 _refuse_deaths(folder)
@@ -89,7 +89,7 @@ def has_defaults(config: dict[str, Any], until: float) -> bool:
     until = min(until, time.monotonic() + DEFAULTS_SECONDS)
     kube = Kube(config)
     try:
-        while ask(kube, READY):
+        while failure_of(kube, READY):
             if time.monotonic() >= until:
                 return False
             time.sleep(PAUSE)

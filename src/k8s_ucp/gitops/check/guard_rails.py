@@ -149,7 +149,9 @@ def _of_container(pod: Spec, each: Spec, *, sidecar: bool) -> Iterator[tuple[Rul
     if more := [str(name) for name in added if name not in _CAPABILITIES]:
         yield "no-added-capabilities", f"adds capabilities: {', '.join(more)}"
     if not sidecar or each.get("restartPolicy") == "Always":
-        missing = [name for name in _REQUESTS if not (_asks(each, name) or _asks(pod, name))]
+        missing = [
+            name for name in _REQUESTS if not (_has_request(each, name) or _has_request(pod, name))
+        ]
         if missing:
             yield "required-requests", f"has no request of {' and '.join(missing)}"
     for name in _PROBES:
@@ -157,7 +159,7 @@ def _of_container(pod: Spec, each: Spec, *, sidecar: bool) -> Iterator[tuple[Rul
             yield "no-remote-probes", f"has a {name} that depends on {host}"
 
 
-def _asks(item: Spec, resource: str) -> bool:
+def _has_request(item: Spec, resource: str) -> bool:
     """A limit is enough: the API server uses it as the default of the request."""
     given = part(item, "resources")
     return resource in part(given, "requests") or resource in part(given, "limits")

@@ -79,9 +79,9 @@ def collect(
     with ThreadPoolExecutor(8, "doctor") as pool:
         leases = pool.submit(_leases, kube)
         asked = {
-            core: pool.submit(_ask, core, kube, crossplane_objects),
+            core: pool.submit(_query, core, kube, crossplane_objects),
             **{
-                name: pool.submit(_ask, name, partial(Kube.from_file, path))
+                name: pool.submit(_query, name, partial(Kube.from_file, path))
                 for name, path in (app_clusters or {}).items()
             },
         }
@@ -100,7 +100,7 @@ def _leases(kube: Callable[[], Kube]) -> list[Object]:
     return []
 
 
-def _ask(
+def _query(
     cluster: str, kube: Callable[[], Kube], more: Callable[[Kube], list[Object]] = lambda _: []
 ) -> tuple[list[Object], list[Certificate]]:
     """Namespaces and other objects of a cluster, and its certificates."""

@@ -30,7 +30,7 @@ _MOST = 8
 """Above this number of namespaces, all pods of a cluster are read in one request."""
 
 
-def ask_pods(
+def find_pod_problems(
     topology: Topology, applications: Iterable[Object], kubeconfigs: Mapping[str, Path]
 ) -> PodProblems:
     """Problems of pods on the clusters of unhealthy Applications; skips unreachable clusters.
@@ -51,7 +51,7 @@ def ask_pods(
     }
     with ThreadPoolExecutor(8, "pods") as pool:
         asked = {
-            name: pool.submit(_ask, kubeconfigs[name], environments.get(name, ""), namespaces)
+            name: pool.submit(_query, kubeconfigs[name], environments.get(name, ""), namespaces)
             for name, namespaces in sorted(wanted.items())
         }
         return {name: found for name, each in asked.items() if (found := each.result())}
@@ -83,7 +83,7 @@ def nodes_to_set(pods: Iterable[PodProblem]) -> str:
     return nodes_needed(each for each in pods if isinstance(each, UnscheduledPods))
 
 
-def _ask(kubeconfig: Path, environment: str, namespaces: Set[str]) -> list[PodProblem]:
+def _query(kubeconfig: Path, environment: str, namespaces: Set[str]) -> list[PodProblem]:
     """environment: the one whose nodes can be set."""
     try:
         kube = Kube.from_file(kubeconfig)

@@ -139,7 +139,7 @@ class RegisteredClusters:
             self._metrics.renewals.labels(cluster, names.MIRROR_IDENTITY, result).inc()
 
     def _request(self, admin: Kube) -> Token:
-        def ask() -> Token:
+        def request_token() -> Token:
             return tokens.request(
                 admin,
                 names.IDENTITY_NAMESPACE,
@@ -149,10 +149,10 @@ class RegisteredClusters:
             )
 
         try:
-            return ask()
+            return request_token()
         except NotFound:
             service_accounts.establish_mirror(admin, self._topology)
-            return ask()
+            return request_token()
 
     def _auth_info(self, cluster: str) -> AuthInfo:
         target = self.find(cluster)

@@ -19,8 +19,8 @@ from k8s_ucp.reconciler.backup.writer import failure, forget_failure, note_failu
 from k8s_ucp.reconciler.backup_content import PASSWORDS, PATH, SOURCES, parse, updated
 from k8s_ucp.steps.backup.stopped_core import (
     accept_loss,
-    ask_core,
     at_stake,
+    check_core_to_delete,
     maker_of_removed_core,
 )
 
@@ -98,7 +98,7 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
         # The other core writes the backup now; what this one lacks was not deleted.
         report(f"not backed up: another core acts for this topology: {lost}")
         return
-    if not ask_core(context, report):
+    if not check_core_to_delete(context, report):
         return
     if not context.core_responds():
         _leave_unsaved(context, report)

@@ -32,7 +32,7 @@ _BASE = re.compile(rf"/base/({'|'.join(cloud_providers())})\b")
 """In an environment's folder: the cloud that its cluster is in."""
 
 
-def ask_core(context: StartContext, report: Report) -> bool:
+def check_core_to_delete(context: StartContext, report: Report) -> bool:
     """Check that a core which the stop deletes manages no cloud resources.
 
     Returns False if it doesn't respond, and may be deleted anyway. Raises UcpError if it does
@@ -51,7 +51,7 @@ def ask_core(context: StartContext, report: Report) -> bool:
             report(f"starting {name} to check it for data that exists nowhere else")
             _wake(context, provider, name)
         if not context.teardown.no_orphans:
-            _ask(context)
+            _refuse_orphans(context)
     except _Silent as error:
         accept_loss(context, str(error), report)
         return False
@@ -138,7 +138,7 @@ def _wake(context: StartContext, provider: ClusterProvider, name: str) -> None:
     vars(context).pop("kube", None)
 
 
-def _ask(context: StartContext) -> None:
+def _refuse_orphans(context: StartContext) -> None:
     try:
         refuse_orphans(context)
     except KubeError as error:

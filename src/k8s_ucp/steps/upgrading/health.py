@@ -70,12 +70,12 @@ def program_health(context: StartContext) -> dict[str, ProgramHealth]:
     """All programs of the control planes that ucp upgrades, queried in parallel."""
     clusters = [each for each in parts(context.topology) if each.cluster]
 
-    def ask(part: UpgradePart) -> dict[str, ProgramHealth]:
+    def query(part: UpgradePart) -> dict[str, ProgramHealth]:
         found = provider_of(context, part).programs(part.cluster)
         return {f"{name} of {part.cluster}": state for name, state in found.items()}
 
     with ThreadPoolExecutor(max(1, len(clusters)), "programs") as pool:
-        return {name: state for found in pool.map(ask, clusters) for name, state in found.items()}
+        return {name: state for found in pool.map(query, clusters) for name, state in found.items()}
 
 
 def take_snapshot(context: StartContext) -> ClusterSnapshot:
@@ -85,7 +85,7 @@ def take_snapshot(context: StartContext) -> ClusterSnapshot:
     return cluster_snapshot.collect(
         context.topology,
         context.state.kubeconfig,
-        lambda: cluster_snapshot.ask_components(
+        lambda: cluster_snapshot.query_components(
             [context.component(name) for name in names], dict.fromkeys(names, "")
         ),
     )
@@ -183,7 +183,7 @@ def await_previous_health(context: StartContext, report: Report) -> None:
         stale = not_refreshed(items, since=context.argocd_since)
         missing = no_longer_healthy(before, current.summary(), current.reasons(), stale)
         if missing:
-            refreshes.ask(items, since=context.argocd_since)
+            refreshes.request_refresh(items, since=context.argocd_since)
             stable.reset()
             more = f"; and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
             return "; ".join(missing[:SHOWN]) + more

@@ -34,7 +34,9 @@ class RefreshRequests:
     """Time of the last request by Application."""
     _asked_sets: dict[str, float] = field(default_factory=dict)
 
-    def ask(self, items: Sequence[Object], *, since: float, behind: Collection[str] = ()) -> None:
+    def request_refresh(
+        self, items: Sequence[Object], *, since: float, behind: Collection[str] = ()
+    ) -> None:
         """items: all Applications. since, behind: see `unanswered`. Raises KubeError."""
         now = time.monotonic()
         for name in unanswered(items, self._asked, since=since, now=now, behind=behind):

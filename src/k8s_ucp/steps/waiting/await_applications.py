@@ -22,7 +22,7 @@ from k8s_ucp.inspect.applications import health_of, is_settled
 from k8s_ucp.inspect.pods.problems import (
     NO_PROBLEMS,
     PodProblems,
-    ask_pods,
+    find_pod_problems,
     reason_and_pods,
 )
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeError, Object
@@ -87,7 +87,7 @@ def await_applications(context: StartContext, report: Report) -> None:
         waiting += [f"{name}: not compared with what was pushed yet" for name in behind]
         missing = "; ".join([*waiting, *(not_moved(items) if moved else ())])
         if missing:
-            again.ask(items, since=context.argocd_since, behind=behind)
+            again.request_refresh(items, since=context.argocd_since, behind=behind)
         return missing
 
     context.wait(
@@ -150,7 +150,7 @@ class _PodProblems:
             topology, state = self.context.topology, self.context.state
             clusters = (topology.app_cluster(each) for each in running_environments(self.context))
             files = {name: file for name in clusters if (file := state.kubeconfig(name)).exists()}
-            self._found = ask_pods(topology, items, files)
+            self._found = find_pod_problems(topology, items, files)
             self._asked = time.monotonic()
         return self._found
 

@@ -103,7 +103,7 @@ def await_environments(context: StartContext, report: Report) -> None:
             missing += unregistered(away, secrets, causes.known)
         if missing and context.in_pods:
             # Argo CD's pods are ready now, but started before the repositories were readable.
-            again.ask(context.applications(), since=context.argocd_since)
+            again.request_refresh(context.applications(), since=context.argocd_since)
         if missing and time.monotonic() - began > BLOCKED_SECONDS:
             # If an Application can't be synced, the objects that it declares are not created.
             missing += blocked(context)

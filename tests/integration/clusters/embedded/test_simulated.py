@@ -17,7 +17,7 @@ from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded import api_server, definition_edits
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
-from k8s_ucp.inspect.pods.problems import ask_pods, reason_and_pods
+from k8s_ucp.inspect.pods.problems import find_pod_problems, reason_and_pods
 from k8s_ucp.kube import NODE, SERVICE_ACCOUNT, Kind, Kube, KubeError
 from k8s_ucp.topology import default
 from k8s_ucp.workspace import write_private_file
@@ -328,7 +328,7 @@ def test_objects_of_every_common_kind_become_healthy_or_fail_as_annotated(
     write_private_file(file, json.dumps(provider.kubeconfig("one")))
 
     def told() -> str:
-        found = ask_pods(default("demo", ["one"]), [APPLICATION], {"demo-one": file})
+        found = find_pod_problems(default("demo", ["one"]), [APPLICATION], {"demo-one": file})
         return reason_and_pods(APPLICATION, found)
 
     eventually(lambda: "match pod anti-affinity rules" in told(), told)
