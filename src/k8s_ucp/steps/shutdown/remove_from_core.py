@@ -42,7 +42,7 @@ from k8s_ucp.steps.shutdown.stop import forget_access
 SECONDS = 180.0
 SYNC_SECONDS = 20.0
 SHOWN = 5
-BRINGING = (argocd.CONTROLLER, argocd.APPLICATION_SETS)
+RECREATING = (argocd.CONTROLLER, argocd.APPLICATION_SETS)
 """Workloads that would recreate deleted objects."""
 HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
@@ -90,37 +90,45 @@ class _Removal:
     report: Report
 
     def run(self) -> None:
-        found = self.inventory
+        inventory = self.inventory
         # Collected while everything still exists.
-        objects = [*found.created, *found.applied, *found.cluster_secrets]
-        namespaces, kinds, hooks = found.namespaces, found.kinds, self._hooks()
-        shared = found.shared
-        applications = found.applications
+        objects = [*inventory.created, *inventory.applied, *inventory.cluster_secrets]
+        namespaces, kinds, hooks = inventory.namespaces, inventory.kinds, self._hooks()
+        shared = inventory.shared
+        applications = inventory.applications
         workloads = [each for each in objects if each["kind"] in WORKLOADS]
         # Applications and workloads are deleted first. Record what they own or wrote, so that a
         # rerun after an interruption still knows that it is ours.
-        ours = map(LedgerEntry.of, [*found.created, *found.made_inside()])
+        ours = map(LedgerEntry.of, [*inventory.created, *inventory.made_inside()])
         Ledger(self.context.state.ledger).add(ours)
         self.report("automated sync of Argo CD")
-        self._let_rest(applications)
-        if found.argocd_is_foreign:
+        self._disable_sync(applications)
+        if inventory.argocd_is_foreign:
             self.report("Applications")
             for each in shared:
-                self._give_back(each)
-            self._withdraw(applications, [each for each in objects if _is_set(each)])
-        self._end([each for each in workloads if each["metadata"]["name"] in BRINGING])
+                self._release_fields(each)
+            self._delete_applications(
+                applications, [each for each in objects if _is_application_set(each)]
+            )
+        self._delete_workloads(
+            [each for each in workloads if each["metadata"]["name"] in RECREATING]
+        )
         self.report("the other workloads")
-        self._end([each for each in workloads if each["metadata"]["name"] not in BRINGING])
+        self._delete_workloads(
+            [each for each in workloads if each["metadata"]["name"] not in RECREATING]
+        )
         self.report("objects and kinds")
         self._delete_all(hooks)
-        for kind, item in found.instances():
-            self._release(kind, item)
-        self._delete_all([*applications, *(each for each in objects if not _is_shell(each))])
+        for kind, item in inventory.instances():
+            self._remove_finalizers(kind, item)
+        self._delete_all(
+            [*applications, *(each for each in objects if not _is_namespace_or_crd(each))]
+        )
         self._delete_all(kinds)
         self._await_deletion(kinds, "deletion of ucp's CRDs")
         self.report("namespaces")
         for each in shared:
-            self._give_back(each)
+            self._release_fields(each)
         self._delete_all(namespaces)
         self._await_deletion(namespaces, "deletion of ucp's namespaces")
 
@@ -128,10 +136,10 @@ class _Removal:
     def kube(self) -> Kube:
         return self.inventory.kube
 
-    def _let_rest(self, applications: Sequence[Object]) -> None:
+    def _disable_sync(self, applications: Sequence[Object]) -> None:
         """Disable automated sync of Applications on the core, beginning with root."""
-        resting = [each for each in applications if is_on_core(each)]
-        names = [each["metadata"]["name"] for each in resting]
+        on_core = [each for each in applications if is_on_core(each)]
+        names = [each["metadata"]["name"] for each in on_core]
         for name in sorted(names, key=lambda each: each != ROOT_APPLICATION):
             with suppress(NotFound):
                 change = {"spec": {"syncPolicy": {"automated": None}}}
@@ -150,27 +158,27 @@ class _Removal:
                 # Without a controller that works on it, the operation stays in the status.
                 self._wait("end of running syncs", busy, SYNC_SECONDS)
 
-    def _withdraw(self, applications: Sequence[Object], sets: Sequence[Object]) -> None:
+    def _delete_applications(self, applications: Sequence[Object], sets: Sequence[Object]) -> None:
         """Delete Applications of an Argo CD that keeps running; what they deployed is kept.
 
         First those that would restore the ApplicationSets, then the sets, which would recreate the
         rest.
         """
-        keepers = [each for each in applications if is_on_core(each)]
+        on_core = [each for each in applications if is_on_core(each)]
         made = [each for each in applications if not is_on_core(each)]
-        for kind, items in ((APPLICATION, keepers), (APPLICATION_SET, sets), (APPLICATION, made)):
+        for kind, items in ((APPLICATION, on_core), (APPLICATION_SET, sets), (APPLICATION, made)):
             for each in items:
-                self._release(kind, each)
+                self._remove_finalizers(kind, each)
             self._delete_all(items)
             if kind is APPLICATION_SET:
                 # The garbage collector may not know the dependents of a young set yet and then
                 # deletes them, so remove their finalizers at once. A set that is being deleted
                 # doesn't restore finalizers.
                 for each in made:
-                    self._release(APPLICATION, each)
+                    self._remove_finalizers(APPLICATION, each)
             self._await_deletion(items, f"deletion of ucp's {kind.plural}")
 
-    def _end(self, workloads: Sequence[Object]) -> None:
+    def _delete_workloads(self, workloads: Sequence[Object]) -> None:
         """Delete workloads, and wait until their pods are gone."""
         self._delete_all(workloads)
 
@@ -194,7 +202,7 @@ class _Removal:
             if self.inventory.is_young(item) and inner & set(webhook_namespaces(item))
         ]
 
-    def _give_back(self, item: Object) -> None:
+    def _release_fields(self, item: Object) -> None:
         """Give up our fields of an object that ucp did not create, by applying none of them."""
         bare = {
             "apiVersion": item["apiVersion"],
@@ -204,7 +212,7 @@ class _Removal:
         for manager in (FIELD_MANAGER, ARGOCD_MANAGER):
             self.kube.apply(bare, manager=manager)
 
-    def _release(self, kind: Kind, item: Object) -> None:
+    def _remove_finalizers(self, kind: Kind, item: Object) -> None:
         """Remove the finalizers of an object whose kind is deleted."""
         about = item["metadata"]
         if about.get("finalizers"):
@@ -221,7 +229,7 @@ class _Removal:
             about = item["metadata"]
             # Applications must not be deleted with their set: their finalizers would delete the
             # apps.
-            propagation = "Orphan" if _is_set(item) else "Background"
+            propagation = "Orphan" if _is_application_set(item) else "Background"
             # It is gone already, or another object by now, which isn't ours.
             with suppress(NotFound, Conflict):
                 kind = self.kube.kind_of(item["apiVersion"], item["kind"])
@@ -264,11 +272,11 @@ def _is_syncing(application: Object) -> bool:
     return "operation" in application or operation.get("phase") == "Running"
 
 
-def _is_set(item: Object) -> bool:
+def _is_application_set(item: Object) -> bool:
     return bool(item["kind"] == APPLICATION_SET.kind)
 
 
-def _is_shell(item: Object) -> bool:
+def _is_namespace_or_crd(item: Object) -> bool:
     """It is deleted after its contents."""
     return item["kind"] in (NAMESPACE.kind, CRD.kind)
 

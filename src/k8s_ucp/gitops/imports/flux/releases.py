@@ -86,12 +86,12 @@ def read_flux(
     changed = _changed(tree) if releases else frozenset()
     failures = {path: each.failure for each in builds for path in each.read if each.failure}
     more: list[ReleaseOfBuild] = []
-    told: set[str] = set()
+    noted: set[str] = set()
     for same_name in map(_distinct, releases.values()):
         complete = [each for each in same_name if chart_of(each)]
         try:
             _refuse_changed(same_name, changed, failures)
-            found = _release(same_name, sources, around, told)
+            found = _release(same_name, sources, around, noted)
         except NotAlone as error:
             lacks = ", which lacks what the kustomizations change" if error.is_patched else ""
             flags = _flags_of_clusters(same_name, around) if error.is_repeated else ""
@@ -244,11 +244,11 @@ def _release(
     releases: Sequence[ArgoDocument],
     sources: Sequence[ArgoDocument],
     around: FluxContext,
-    told: set[str],
+    noted: set[str],
 ) -> DiscoveredApp:
     """One app from a release, or from one per environment with the same name.
 
-    told: folders whose other objects a note already lists; receives more. Raises NotAlone.
+    noted: folders whose other objects a note already lists; receives more. Raises NotAlone.
     """
     first = releases[0]
     environments = [_environment(each, around) for each in releases]
@@ -279,7 +279,7 @@ def _release(
         namespace=namespace,
         remote=remote,
         versions=versions,
-        notes=tuple(_notes(releases, values, namespace, around.tree, told)),
+        notes=tuple(_notes(releases, values, namespace, around.tree, noted)),
     )
 
 
@@ -366,7 +366,7 @@ def _notes(
     values: Mapping[str, str | bytes],
     namespace: str | None,
     tree: RepositoryTree,
-    told: set[str],
+    noted: set[str],
 ) -> Iterator[str]:
     if names := unfilled(values.values()):
         yield f"Flux would fill {names} in its values: write what they stand for"
@@ -381,9 +381,9 @@ def _notes(
     of_files = [
         each
         for each in releases
-        if not isinstance(each, BuiltDocument) and folder_of(each) not in told
+        if not isinstance(each, BuiltDocument) and folder_of(each) not in noted
     ]
-    told.update(map(folder_of, of_files))
+    noted.update(map(folder_of, of_files))
     in_folders = (one for each in of_files for _, one in objects_beside(each, tree))
     if sops := encrypted([*(one for each in builds for one in each.objects), *in_folders]):
         yield f"SOPS encrypts {', '.join(sops)}: create it on the clusters"
