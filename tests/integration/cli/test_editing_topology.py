@@ -425,7 +425,7 @@ def test_failed_edit_is_reverted_by_a_commit_if_force_pushes_are_denied(
     with pytest.raises(Declined):
         world.start(environments=three, whole=True)
     assert world.files("core") == before
-    assert core.history("main", limit=1)[0].message.startswith("Take back")
+    assert core.history("main", limit=1)[0].message.startswith("Revert: ")
     assert tip in [each.id for each in core.history("main")]
     assert not (world.folder.core / "clusters" / "overlays" / "eu").exists()
 

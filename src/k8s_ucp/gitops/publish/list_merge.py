@@ -61,7 +61,7 @@ def merge_lists(
     ]
     text = merge_text(*skeletons)
     for name, items in merged.items():
-        text = _put_back(text, name, list(items.values()), indents[name])
+        text = _with_list(text, name, list(items.values()), indents[name])
     return text
 
 
@@ -179,7 +179,7 @@ def _without(lines: list[str], lists: list[ListSpan]) -> str:
     return "\n".join(lines)
 
 
-def _put_back(text: str, name: str, items: list[str], indent: str) -> str:
+def _with_list(text: str, name: str, items: list[str], indent: str) -> str:
     marker = _marker(name)
     if text.count(marker) != 1:
         raise ItemConflict(f"{name}: the list is not where it was")

@@ -135,7 +135,7 @@ def publish(
         if not whole:
             _settle(core)
         elif core.pushed:
-            _take_back(core, core.pushed, error)
+            _revert(core, core.pushed, error)
         raise
     return PublishResult(_settle(core), _settle(apps))
 
@@ -251,11 +251,11 @@ def _settle(landed: _Landed) -> Published:
     return Published(target.name, clone, tip, bool(pushed and pushed.moved), notes or None)
 
 
-def _take_back(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
+def _revert(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
     """Revert one repository's push; if that fails too, add it to the message of `reason`."""
     target = landed.prepared.target
     try:
-        landed.prepared.take_back(pushed)
+        landed.prepared.revert(pushed)
     except GitFailed as error:
         reason.message += (
             f"\n  the {target.name} repository was already changed, and reverting it "

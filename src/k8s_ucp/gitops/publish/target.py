@@ -125,7 +125,7 @@ class Prepared:
         moved = len(written) > 1
         return Pushed(written[0], written[1] if moved else self.tip or "", moved)
 
-    def take_back(self, pushed: Pushed) -> str:
+    def revert(self, pushed: Pushed) -> str:
         """Revert a push: the branch's tip.
 
         Its refs are reset if the remote allows that; a protected branch gets a revert commit. If
@@ -143,7 +143,7 @@ class Prepared:
         except (Rejected, Declined):
             before = {path: self.there.get(path) for path in self.merged.changes}
             subject = target.message.partition("\n")[0]
-            message = f"Take back: {subject}\n\nThe other repository didn't take its part.\n"
+            message = f"Revert: {subject}\n\nThe push to the other repository failed.\n"
             (tip,) = target.clone.write_commits([NewCommit(message, before, (pushed.tip,))])
             target.clone.push([RefUpdate(main, tip), render])
             return tip

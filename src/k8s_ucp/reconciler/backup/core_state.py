@@ -48,14 +48,14 @@ class CoreState:
         """The current state. Raises KubeError."""
         found = {
             _key(each): {password_secret.KEY: each["data"][password_secret.KEY]}
-            for each in self._asking()
+            for each in self._pending()
             if password_secret.KEY in (each.get("data") or {})
         }
         return Backup(found, dict(self._sources()), dict(self._external_names()))
 
     def lacking(self) -> list[str]:
         """Secrets that request a password and have none yet, sorted."""
-        return sorted(_key(each) for each in self._asking() if password_secret.lacks(each))
+        return sorted(_key(each) for each in self._pending() if password_secret.lacks(each))
 
     def is_deleted(self, section: str, key: str) -> bool:
         """Whether an object of this core is deleted, according to its API server by that very name.
@@ -70,7 +70,7 @@ class CoreState:
             label, namespace, name = _split_key(key)
             kind = self._managed().get(label)
             return kind is not None and self._declared(kind, namespace, name) is None
-        if not self._looked_at(section, key):
+        if not self._may_restore(section, key):
             return False
         namespace, name = key.split("/")
         secret = self.kube.find(SECRET, name, namespace)
@@ -93,7 +93,7 @@ class CoreState:
         """Record that this core is being deleted, so that what it lacks is no longer a deletion."""
         self.kube.delete(CONFIG_MAP, names.RESTORED, names.CLUSTERS_NAMESPACE)
 
-    def put_back_secrets(self, backup: Backup) -> list[str]:
+    def restore_secrets(self, backup: Backup) -> list[str]:
         """Restore passwords and sources that the core lacks; returns keys. Raises KubeError."""
         wanted = [
             *((PASSWORDS, *each) for each in backup.passwords.items()),
@@ -102,7 +102,7 @@ class CoreState:
         return [
             key
             for section, key, kept in wanted
-            if self._looked_at(section, key) and self._put_back(section, key, kept)
+            if self._may_restore(section, key) and self._restore(section, key, kept)
         ]
 
     def restore_external_names(self, given: Mapping[str, str]) -> frozenset[str]:
@@ -147,7 +147,7 @@ class CoreState:
         items = self.kube.list_all(kind, namespace, labels=names.COMPOSITE)
         return next((each for each in items if _declared_name(each) == name), None)
 
-    def _put_back(self, section: str, key: str, kept: Mapping[str, Any]) -> bool:
+    def _restore(self, section: str, key: str, kept: Mapping[str, Any]) -> bool:
         namespace, name = key.split("/")
         secret = self.kube.find(SECRET, name, namespace)
         if secret is not None and (
@@ -170,15 +170,15 @@ class CoreState:
             return False
         return True
 
-    def _looked_at(self, section: str, key: str) -> bool:
+    def _may_restore(self, section: str, key: str) -> bool:
         """Whether its namespace is configured; others may belong to an add-on that is disabled."""
-        looked_at = self.password_namespaces if section == PASSWORDS else self.source_namespaces
-        return key.partition("/")[0] in looked_at
+        namespaces = self.password_namespaces if section == PASSWORDS else self.source_namespaces
+        return key.partition("/")[0] in namespaces
 
-    def _asking(self) -> Iterator[Object]:
-        asking = f"{names.GENERATE}={password_secret.KEY}"
+    def _pending(self) -> Iterator[Object]:
+        labels = f"{names.GENERATE}={password_secret.KEY}"
         for namespace in self.password_namespaces:
-            yield from self.kube.list_all(SECRET, namespace, labels=asking)
+            yield from self.kube.list_all(SECRET, namespace, labels=labels)
 
     def _sources(self) -> Iterator[tuple[str, dict[str, object]]]:
         for namespace in self.source_namespaces:

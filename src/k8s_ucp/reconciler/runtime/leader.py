@@ -132,9 +132,9 @@ class Election:
         self._thread.join(seconds)
         if self._leading:
             self._set_leading(False)
-            self._give_back()
+            self._release()
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         try:
             self._write(self._kube.get(LEASE, self.name, names.CLUSTERS_NAMESPACE), held=False)
         except UcpError as error:
@@ -152,7 +152,7 @@ class Election:
                 self._log.info("lease not renewed", lease=self.name, error=error.message)
             else:
                 if held and self._stop.is_set() and not self._leading:
-                    self._give_back()  # acquired after stop() had given up waiting
+                    self._release()  # acquired after stop() had given up waiting
                     return
                 if held:
                     self._renewed = began

@@ -117,7 +117,7 @@ class RateLimitedQueue:
         """
         self._failures.pop(key, None)
         changed = self._changed.pop(key, None)
-        self._give_back(key, None if again is None else now + again)
+        self._finish(key, None if again is None else now + again)
         return None if changed is None else now - changed
 
     def failed(self, key: str, now: float) -> float:
@@ -132,7 +132,7 @@ class RateLimitedQueue:
         self._again.discard(key)
         delay = self._back_off.delay(1 if changed else failures, self._chance())
         delay = max(delay, self._rate.wait(now))
-        self._give_back(key, now + delay)
+        self._finish(key, now + delay)
         return delay
 
     def failures(self, key: str) -> int:
@@ -174,7 +174,7 @@ class RateLimitedQueue:
         elif self._busy.get(lane, 0) < self._width:
             self._turns.append(lane)
 
-    def _give_back(self, key: str, due: float | None) -> None:
+    def _finish(self, key: str, due: float | None) -> None:
         lane = self._lane(key)
         self._processing.discard(key)
         if key in self._changed_while_processing:

@@ -231,5 +231,5 @@ def restore_backup(context: StartContext, report: Report) -> None:
     if {PASSWORDS, SOURCES} <= state.restored():
         return
     if sealed is not None:
-        report(", ".join(state.put_back_secrets(parse(key.open(sealed), context.topology.name))))
+        report(", ".join(state.restore_secrets(parse(key.open(sealed), context.topology.name))))
     state.note_restored("restore-backup", PASSWORDS, SOURCES)

@@ -163,7 +163,7 @@ def test_passwords_sources_and_external_names_are_restored_to_a_new_core(
     world.core.delete(VPC, "demo-eu", CLUSTERS)
     new = state(world)
     assert new.restored() == frozenset()
-    assert sorted(new.put_back_secrets(kept)) == sorted([DATABASE, SOURCE])
+    assert sorted(new.restore_secrets(kept)) == sorted([DATABASE, SOURCE])
     assert new.restore_external_names(kept.external_names) == {NETWORK}
     new.note_restored("restore-backup", PASSWORDS, SOURCES)
 
@@ -193,7 +193,7 @@ def test_existing_state_is_never_overwritten_by_a_restore(world: Clusters, manag
     world.core.apply(source("prod"), manager="kubectl")
     before = world.versions()
     old = Backup({DATABASE: {"password": "b2xk"}}, kept.sources, {NETWORK: "vpc-of-before"})
-    assert state(world).put_back_secrets(old) == []
+    assert state(world).restore_secrets(old) == []
     assert state(world).restore_external_names(old.external_names) == frozenset()
     assert world.versions() == before
     assert state(world).collect().external_names == {NETWORK: "vpc-1"}
@@ -202,7 +202,7 @@ def test_existing_state_is_never_overwritten_by_a_restore(world: Clusters, manag
 def test_a_password_is_restored_to_a_secret_that_still_requests_one(world: Clusters) -> None:
     world.core.apply(declared(), manager="argocd-controller")
     assert state(world).lacking() == [DATABASE]
-    assert state(world).put_back_secrets(Backup({DATABASE: {"password": "b2xk"}})) == [DATABASE]
+    assert state(world).restore_secrets(Backup({DATABASE: {"password": "b2xk"}})) == [DATABASE]
     assert state(world).lacking() == []
     assert password(world) == "b2xk"
     world.core.apply(declared(), manager="argocd-controller")
@@ -250,7 +250,7 @@ def test_a_kubeconfig_with_an_owner_is_not_backed_up(world: Clusters) -> None:
 def test_a_missing_namespace_is_created_for_a_restore(world: Clusters) -> None:
     core = CoreState(world.core, ("monitoring",), ())
     key = "monitoring/grafana-admin"
-    assert core.put_back_secrets(Backup({key: {"password": "eA=="}})) == [key]
+    assert core.restore_secrets(Backup({key: {"password": "eA=="}})) == [key]
     assert password(world, key) == "eA=="
     assert world.core.find(CONFIG_MAP, "nothing", "monitoring") is None
     world.core.delete(SECRET, "grafana-admin", "monitoring")
