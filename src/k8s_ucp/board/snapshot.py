@@ -69,15 +69,15 @@ def snapshot(state: BoardState) -> Snapshot:
             for each in summary["components"]
         },
         "applications": {
-            each["name"]: {
-                "name": each["name"],
-                "sync": each["sync"] or "Unknown",
-                "health": each["health"] or "Unknown",
-                "revision": (each["revision"] or "")[:12],
-                "why": _text(why.get(each["name"], "")),
+            application["name"]: {
+                "name": application["name"],
+                "sync": application["sync"] or "Unknown",
+                "health": application["health"] or "Unknown",
+                "revision": (application["revision"] or "")[:12],
+                "why": _text(why.get(application["name"], "")),
             }
-            for each in summary["applications"]
-            if not (each["app"] and each["environment"])
+            for application in summary["applications"]
+            if not (application["app"] and application["environment"])
         },
         "mirrors": {each["name"]: _mirror(each, why) for each in summary["mirrors"]},
         "findings": {each.id: _finding(each) for each in state.findings},

@@ -104,27 +104,27 @@ def show(
     states = installer.states(verify=verify)
     data = [
         {
-            "name": each.name,
-            "version": each.version,
-            "programs": list(each.programs),
-            "installed": each.folder is not None,
-            "from": each.origin or None,
-            "folder": str(each.folder) if each.folder else None,
-            "damaged": list(each.damaged),
+            "name": state.name,
+            "version": state.version,
+            "programs": list(state.programs),
+            "installed": state.folder is not None,
+            "from": state.origin or None,
+            "folder": str(state.folder) if state.folder else None,
+            "damaged": list(state.damaged),
         }
-        for each in states
+        for state in states
     ]
     rows = [
         [
-            each.name,
-            each.version,
-            f"DAMAGED: {', '.join(each.damaged)}"
-            if each.damaged
-            else each.folder or "not installed",
-            each.origin,
-            ", ".join(each.programs),
+            state.name,
+            state.version,
+            f"DAMAGED: {', '.join(state.damaged)}"
+            if state.damaged
+            else state.folder or "not installed",
+            state.origin,
+            ", ".join(state.programs),
         ]
-        for each in states
+        for state in states
     ]
     columns = ("name", "version", "where", "from", "programs")
     invocation(ctx).show_list(output, data, columns, rows)

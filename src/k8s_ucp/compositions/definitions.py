@@ -148,8 +148,8 @@ class Definitions:
 
     def _schema(self, claim: Object) -> Mapping[str, Any]:
         group, _, version = str(claim.get("apiVersion")).rpartition("/")
-        for each in self.definitions:
-            spec = each["spec"]
+        for definition in self.definitions:
+            spec = definition["spec"]
             if (spec["group"], spec["names"]["kind"]) != (group, claim.get("kind")):
                 continue
             served = {v["name"]: v for v in spec["versions"] if v.get("served")}

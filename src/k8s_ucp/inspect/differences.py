@@ -132,9 +132,9 @@ def _apps(
     stopped = {each.name for each in topology.spec.environments if each.state == "stopped"}
     known = {each.name for each in topology.spec.environments} | {*committed.environments}
     running = {
-        (str(app), environment): each
-        for each in snapshot.applications
-        if (app := labels_of(each).get(APP)) and (environment := environment_of(each))
+        (str(app), environment): application
+        for application in snapshot.applications
+        if (app := labels_of(application).get(APP)) and (environment := environment_of(application))
     }
     overlays = {
         (app, env): pins for app, found in committed.versions.items() for env, pins in found.items()

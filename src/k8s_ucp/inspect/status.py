@@ -38,13 +38,13 @@ def summarize(topology: Topology, snapshot: ClusterSnapshot) -> Status:
         **({"copyOf": snapshot.original} if snapshot.original else {}),
         "components": [
             {
-                "name": each.name,
-                "version": each.version,
-                "ready": each.ready,
-                "placement": each.placement,
-                **({"adopted": True} if each.adopted else {}),
+                "name": component.name,
+                "version": component.version,
+                "ready": component.ready,
+                "placement": component.placement,
+                **({"adopted": True} if component.adopted else {}),
             }
-            for each in snapshot.components
+            for component in snapshot.components
         ],
         "fence": _fence(snapshot.permit),
         "environments": _environments(topology, snapshot),
@@ -52,12 +52,12 @@ def summarize(topology: Topology, snapshot: ClusterSnapshot) -> Status:
         "mirrors": mirror_rows(snapshot.syncers),
         "claims": [
             {
-                "name": each["metadata"]["name"],
-                "namespace": each["metadata"].get("namespace"),
-                "kind": each["kind"],
-                "ready": is_ready(each),
+                "name": claim["metadata"]["name"],
+                "namespace": claim["metadata"].get("namespace"),
+                "kind": claim["kind"],
+                "ready": is_ready(claim),
             }
-            for each in snapshot.claims
+            for claim in snapshot.claims
         ],
     }
 

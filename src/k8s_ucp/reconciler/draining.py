@@ -90,10 +90,10 @@ def _ours(application: Object) -> bool:
 
 def delete_applications(kube: Kube, applications: Iterable[Object]) -> None:
     """Delete Applications with all they deployed; end the sync of those being deleted already."""
-    for each in applications:
-        metadata = each["metadata"]
+    for application in applications:
+        metadata = application["metadata"]
         if metadata.get("deletionTimestamp"):
-            end_sync(kube, each)
+            end_sync(kube, application)
             continue
         finalizers = metadata.get("finalizers") or []
         try:

@@ -163,13 +163,13 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
 
     def pending() -> str:
         applications = kube.list_all(APPLICATION, ARGOCD_NAMESPACE, labels=labels)
-        for each in applications:
+        for application in applications:
             # An ApplicationSet that hasn't seen the commit recreates it; the next look deletes it
             # again.
-            if each["metadata"].get("deletionTimestamp"):
-                end_sync(kube, each)
+            if application["metadata"].get("deletionTimestamp"):
+                end_sync(kube, application)
             else:
-                kube.delete(APPLICATION, each["metadata"]["name"], ARGOCD_NAMESPACE)
+                kube.delete(APPLICATION, application["metadata"]["name"], ARGOCD_NAMESPACE)
         return ", ".join(each["metadata"]["name"] for each in applications)
 
     again = f"ucp status says why; then ucp app remove {app} again: it continues"

@@ -64,16 +64,16 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     topology = declared_topology(call)
     data: list[dict[str, Any]] = [
         {
-            "name": each.name,
-            "provider": each.cluster.provider,
-            "cluster": topology.app_cluster(each.name),
-            "promotesFrom": each.promotes_from,
-            "access": each.access,
-            "deletionProtection": each.deletion_protection,
-            "state": each.state,
+            "name": environment.name,
+            "provider": environment.cluster.provider,
+            "cluster": topology.app_cluster(environment.name),
+            "promotesFrom": environment.promotes_from,
+            "access": environment.access,
+            "deletionProtection": environment.deletion_protection,
+            "state": environment.state,
             "declared": True,
         }
-        for each in topology.spec.environments
+        for environment in topology.spec.environments
     ]
     known = {each["name"] for each in data}
     for name in _committed(call, topology):
@@ -277,11 +277,11 @@ def remove(
     def edit(text: str, path: Path) -> tuple[str, Topology]:
         environments = parse(text, path).spec.environments
         refuse_protected((each for each in environments if each.name == name), path)
-        for each in environments:
-            if each.promotes_from == name:
+        for environment in environments:
+            if environment.promotes_from == name:
                 raise UsageError(
-                    f"{each.name} promotes from {name}",
-                    next=f"change promotesFrom of {each.name} in {path} first",
+                    f"{environment.name} promotes from {name}",
+                    next=f"change promotesFrom of {environment.name} in {path} first",
                 )
         return without_environment(text, name, path)
 

@@ -41,12 +41,12 @@ def preview_environment(
         applications_of_cluster = [each for each in applications if cluster_of(each) == cluster]
         yield from preview_applications(topology, applications_of_cluster)
         yield PlannedChange("wait", f"drain of {cluster}", "its Applications are deleted first")
-    for each in topology.spec.databases:
-        if name not in (each.environments or [name]) or runs_in_cluster(each, environment):
+    for database in topology.spec.databases:
+        if name not in (database.environments or [name]) or runs_in_cluster(database, environment):
             continue
-        if each.provider != "local":
+        if database.provider != "local":
             why = "no commit deletes a database: it stays in its cloud until a person deletes it"
-            yield PlannedChange("keep", f"database {each.name} of {name}", why)
+            yield PlannedChange("keep", f"database {database.name} of {name}", why)
     if PROVIDERS[provider].adopts:
         yield PlannedChange(
             "keep", f"cluster {cluster}", "not created by ucp; ucp's objects on it are deleted"

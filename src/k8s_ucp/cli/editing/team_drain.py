@@ -84,13 +84,13 @@ def await_projects_deleted(kube: Kube, topology: Topology, team: Team, *, second
             if each["metadata"]["name"].startswith(start)
         ]
         applications = kube.list_all(APPLICATION, names.ARGOCD_NAMESPACE, labels=labels)
-        for each in applications:
+        for application in applications:
             # A set keeps Applications in protected environments; this removal was requested by a
             # person.
-            if each["metadata"].get("deletionTimestamp"):
-                end_sync(kube, each)
+            if application["metadata"].get("deletionTimestamp"):
+                end_sync(kube, application)
             elif not sets:
-                name, uid = each["metadata"]["name"], each["metadata"]["uid"]
+                name, uid = application["metadata"]["name"], application["metadata"]["uid"]
                 kube.delete(APPLICATION, name, names.ARGOCD_NAMESPACE, uid=uid)
         left = [
             *sets,

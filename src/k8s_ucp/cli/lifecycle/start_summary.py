@@ -64,11 +64,11 @@ def _rows(
         rows.append(["component", cloud.NAME, f"{place}, simulated"])
     rows += [
         [
-            f"environment {each}",
-            topology.app_cluster(each),
-            _how(topology, providers.get(each, DEFAULT)),
+            f"environment {environment}",
+            topology.app_cluster(environment),
+            _how(topology, providers.get(environment, DEFAULT)),
         ]
-        for each in environments
+        for environment in environments
     ]
     rows += [
         [f"database {name}", ", ".join(places), NO_DATA]

@@ -116,11 +116,11 @@ def find_faults(
     apps in the same namespaces, none misshapen, to which an autoscaler, route or Service may lead.
     """
     sound = []
-    for each in objects:
-        if message := misshapen(each):
-            yield Fault("object-invalid", f"{each.get('kind')}: {message}")
+    for item in objects:
+        if message := misshapen(item):
+            yield Fault("object-invalid", f"{item.get('kind')}: {message}")
         else:
-            sound.append(each)
+            sound.append(item)
     overlay = _Overlay.of(sound, neighbors)
     seen = set()
     for each in sound:

@@ -247,22 +247,22 @@ def _other_tools(
     counted = Counter(each.name for each in tools)
     found = []
     seen: dict[str, set[str]] = {}
-    for each in tools:
-        folder = each.folder
+    for tool in tools:
+        folder = tool.folder
         known = seen.setdefault(folder, set())
-        if each.name in known or (each.name == CUE and known):
+        if tool.name in known or (tool.name == CUE and known):
             continue
-        known.add(each.name)
+        known.add(tool.name)
         deploys_found = any(within(other, folder) for other in folders)
-        if tree.in_chart(each.path) or not (nothing or each.deploys):
+        if tree.in_chart(tool.path) or not (nothing or tool.deploys):
             continue
-        if not (each.name == FLEET and deploys_found):
+        if not (tool.name == FLEET and deploys_found):
             name = named_by(folder, title)[1]
-            reason, advice = each.words, each.advice(free_name(name))
-            if counted[each.name] > _MOST_ALONE and not each.deploys:
+            reason, advice = tool.words, tool.advice(free_name(name))
+            if counted[tool.name] > _MOST_ALONE and not tool.deploys:
                 # The same words for all of them, so that they are listed in one line.
-                reason, advice = f"files of {each.name} are not read", each.advice()
-            found.append(RefusedApp(name, each.path, reason, advice))
+                reason, advice = f"files of {tool.name} are not read", tool.advice()
+            found.append(RefusedApp(name, tool.path, reason, advice))
     return found
 
 

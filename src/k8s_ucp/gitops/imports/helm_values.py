@@ -55,12 +55,12 @@ def merged(files: Iterable[tuple[str, bytes]], helm: Mapping[str, Any]) -> bytes
         for path, content in pieces:
             found = merge(found, _values(content, path))
         found = merge(found, inline)
-        for each in parameters:
+        for parameter in parameters:
             set_value(
                 found,
-                str(each.get("name")),
-                str(each.get("value", "")),
-                literal=bool(each.get("forceString")),
+                str(parameter.get("name")),
+                str(parameter.get("value", "")),
+                literal=bool(parameter.get("forceString")),
             )
         return dump_all([found]).encode()
     except UsageError as error:

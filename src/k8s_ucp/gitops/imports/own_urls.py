@@ -35,13 +35,13 @@ def own_urls(
         return frozenset(urls)
     named = Counter(
         normal_url(str(source.get("repoURL")))
-        for each in documents
-        for source in each.sources
+        for document in documents
+        for source in document.sources
         if source.get("repoURL")
         and not source.get("chart")
         and (
             resolve("", str(source.get("path") or "-")) in tree.folders
-            or _holds_values(tree, each, source.get("ref"))
+            or _holds_values(tree, document, source.get("ref"))
         )
     )
     named.update(

@@ -252,9 +252,9 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     names = folder_tree.names(path)
     kustomized = {
-        f"{path}/{each.rpartition('/')[0]}".strip("/")
-        for each in names
-        if each.rpartition("/")[2] in KUSTOMIZATIONS
+        f"{path}/{name.rpartition('/')[0]}".strip("/")
+        for name in names
+        if name.rpartition("/")[2] in KUSTOMIZATIONS
     }
     found |= taken_in(folder_tree, sorted(kustomized))
     if lost := beyond(folder_tree, path):

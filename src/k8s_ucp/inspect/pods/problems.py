@@ -45,9 +45,9 @@ def find_pod_problems(
         return {}
     # Only our simulated nodes can be set; other clusters' providers determine theirs.
     environments = {
-        topology.app_cluster(each.name): each.name
-        for each in topology.spec.environments
-        if NODES in PROVIDERS[each.cluster.provider].keys
+        topology.app_cluster(environment.name): environment.name
+        for environment in topology.spec.environments
+        if NODES in PROVIDERS[environment.cluster.provider].keys
     }
     with ThreadPoolExecutor(8, "pods") as pool:
         asked = {

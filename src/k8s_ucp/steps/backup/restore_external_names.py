@@ -103,10 +103,10 @@ def not_yet(missing: Collection[str], wanted: Iterable[str], items: Sequence[Obj
         for each in resources
     }
     composed = {
-        f"{each.get('namespace', '')}/{each['name']}-{part}"
-        for each in resources
-        if each.get("group") == GROUP
-        for part in PARTS.get(each["kind"], ())
+        f"{resource.get('namespace', '')}/{resource['name']}-{part}"
+        for resource in resources
+        if resource.get("group") == GROUP
+        for part in PARTS.get(resource["kind"], ())
     }
     late = [each for each in missing if each in declared or each.partition("/")[2] in composed]
     return [f"{each}: not created yet" for each in sorted(late)]

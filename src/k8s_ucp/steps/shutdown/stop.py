@@ -89,9 +89,9 @@ def _preview_clusters(context: StartContext) -> Iterator[PlannedChange]:
                 yield PlannedChange("change", what, "it is stopped; its data is kept")
             else:
                 yield PlannedChange("keep", what, "it is already stopped; its data is kept")
-    for each in context.topology.spec.environments:
-        kind, name = each.cluster.provider, context.topology.app_cluster(each.name)
-        if name not in ours and PROVIDERS[kind].managed and each.state == "running":
+    for environment in context.topology.spec.environments:
+        kind, name = environment.cluster.provider, context.topology.app_cluster(environment.name)
+        if name not in ours and PROVIDERS[kind].managed and environment.state == "running":
             simulated = is_simulated(context.topology, kind)
             why = (
                 "it is kept in the simulated cloud"

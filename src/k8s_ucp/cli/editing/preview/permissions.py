@@ -159,9 +159,9 @@ def find_forbidden(app: App, app_objects: AppObjects) -> UsageError | None:
         )
     for namespace in filter(closed_to_apps, needed(objects, app.home).namespaces):
         outside = {
-            named(each)
-            for each in objects
-            if namespace in (part(each, "metadata").get("namespace"), _namespace_made(each))
+            named(item)
+            for item in objects
+            if namespace in (part(item, "metadata").get("namespace"), _namespace_made(item))
         }
         way = "remove metadata.namespace there, or set `namespace` in the kustomization"
         if app_objects.is_chart:

@@ -96,9 +96,9 @@ def drafts_of(
         str(each["ref"]): _values_source(each, where, around) for each in listed if each.get("ref")
     }
     rendering = [
-        from_the_root(each, document.path) if each.get("ref") else each
-        for each in listed
-        if _chart_of(each) or each.get("path") is not None
+        from_the_root(item, document.path) if item.get("ref") else item
+        for item in listed
+        if _chart_of(item) or item.get("path") is not None
     ]
     if not rendering and len(listed) == 1 and listed[0].get("repoURL"):
         rendering = listed

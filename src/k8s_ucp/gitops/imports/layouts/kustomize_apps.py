@@ -101,18 +101,18 @@ def _groups(
         for other in tree.taken_in(each) if each not in lists else ():
             taken.setdefault(other, []).append(each)
     groups: dict[str, _Group] = {}
-    for each in folders:
-        app, environment = app_and_environment(each, environments)
+    for folder in folders:
+        app, environment = app_and_environment(folder, environments)
         group = groups.setdefault(app, _Group())
-        if each in lists:
+        if folder in lists:
             continue
-        takers = taken.get(each, [])
+        takers = taken.get(folder, [])
         of_app = [app_and_environment(taker, environments)[0] == app for taker in takers]
         if environment == "base" or (environment is None and (any(of_app) or not takers)):
-            group.base = group.base if environment is None and group.base is not None else each
-            group.whole = each if environment is None else group.whole
+            group.base = group.base if environment is None and group.base is not None else folder
+            group.whole = folder if environment is None else group.whole
         elif environment and (not takers or (environment in environments and all(of_app))):
-            group.overlays[environment] = each
+            group.overlays[environment] = folder
     return groups, taken.keys()
 
 

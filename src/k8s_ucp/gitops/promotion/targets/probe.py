@@ -81,8 +81,8 @@ def unlisted(
     """Images that no target changes. before, after: those rendered without and with the probe."""
     listed = {
         _own(values, location.file, location.path)
-        for each in targets
-        for location in each.locations
+        for target in targets
+        for location in target.locations
         if isinstance(location, Value | Reference)
     }
     set_by: dict[str, Path] = {}
@@ -93,9 +93,9 @@ def unlisted(
     tried = {*probed.paths.values()}
     # Values inside lists can't be tested, so their images are matched by name.
     named = {
-        each.image
-        for each in targets
-        for location in each.locations
+        target.image
+        for target in targets
+        for location in target.locations
         if isinstance(location, Value | Reference)
         and _own(values, location.file, location.path) not in tried
     }
