@@ -115,14 +115,14 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     environments = [each.name for each in topology.spec.environments]
     rows = [
         [
-            each["name"],
-            each["from"] or "in the repository only, not in ucp.yaml",
+            row["name"],
+            row["from"] or "in the repository only, not in ucp.yaml",
             *(
-                _shown(each["versions"].get(name), each["held"].get(name, []))
+                _shown(row["versions"].get(name), row["held"].get(name, []))
                 for name in environments
             ),
         ]
-        for each in data
+        for row in data
     ]
     none = "no apps; add one: ucp app add NAME FOLDER"
     call.show_list(output, data, ("app", "from", *environments), rows, none=none)

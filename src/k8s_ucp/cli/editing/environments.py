@@ -81,15 +81,15 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
             data.append({"name": name, "cluster": topology.app_cluster(name), "declared": False})
     rows = [
         [
-            each["name"],
-            each["cluster"],
-            each.get("provider", "?"),
-            each.get("promotesFrom") or "",
-            each.get("state", "")
-            if each["declared"]
+            row["name"],
+            row["cluster"],
+            row.get("provider", "?"),
+            row.get("promotesFrom") or "",
+            row.get("state", "")
+            if row["declared"]
             else "in the repositories only, not in ucp.yaml",
         ]
-        for each in data
+        for row in data
     ]
     columns = ("environment", "cluster", "provider", "promotes from", "declared state")
     none = "no environments; add one: ucp env add NAME"

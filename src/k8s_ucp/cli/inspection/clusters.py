@@ -39,27 +39,27 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         states = list(pool.map(lambda each: each[0].state(each[1]), made))
     data = [
         {
-            "name": each.name,
+            "name": state.name,
             "provider": provider.info.name,
             "simulated": provider.info.simulated,
-            "running": each.running,
-            "ready": each.ready,
-            "version": each.version,
-            "message": each.message,
-            "addresses": dict(each.addresses),
-            "kubeconfig": str(context.state.kubeconfig(each.name)),
+            "running": state.running,
+            "ready": state.ready,
+            "version": state.version,
+            "message": state.message,
+            "addresses": dict(state.addresses),
+            "kubeconfig": str(context.state.kubeconfig(state.name)),
         }
-        for (provider, _), each in zip(made, states, strict=True)
+        for (provider, _), state in zip(made, states, strict=True)
     ]
     rows = [
         [
-            each["name"],
-            f"{each['provider']}, simulated" if each["simulated"] else each["provider"],
-            "ready" if each["ready"] else each["message"],
-            each["version"],
-            each["addresses"].get("http", ""),
+            row["name"],
+            f"{row['provider']}, simulated" if row["simulated"] else row["provider"],
+            "ready" if row["ready"] else row["message"],
+            row["version"],
+            row["addresses"].get("http", ""),
         ]
-        for each in data
+        for row in data
     ]
     columns = ("name", "provider", "state", "version", "http")
     none = f"no clusters on this machine; start them: {with_given_options('ucp start', call.given)}"

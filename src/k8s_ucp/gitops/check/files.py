@@ -431,25 +431,25 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
             if each.get("kind") == "AppProject" and _name(each) == "applications"
         ]
         trees |= {url: apps for urls in admitted for url in urls}
-    for path, each in applications:
-        project = (each.get("spec") or {}).get("project")
+    for path, application in applications:
+        project = (application.get("spec") or {}).get("project")
         if projects and project not in projects:
             message = (
-                f"the Application {_name(each)} references the project {project}, "
+                f"the Application {_name(application)} references the project {project}, "
                 "which does not exist"
             )
             missing = Fault("application-missing-project", message, path, field="spec.project")
-            yield of_object(each, missing)
-        for source in sources_of(each):
+            yield of_object(application, missing)
+        for source in sources_of(application):
             apps_tree = trees.get(source.get("repoURL"))
             folder = str(source.get("path") or ".")
             if apps_tree is not None and not apps_tree.exists(posixpath.normpath(folder)):
                 message = (
-                    f"the Application {_name(each)} references the path {folder}, which "
+                    f"the Application {_name(application)} references the path {folder}, which "
                     "does not exist"
                 )
                 yield of_object(
-                    each, Fault("application-missing-path", message, path, value=folder)
+                    application, Fault("application-missing-path", message, path, value=folder)
                 )
 
 

@@ -87,19 +87,19 @@ def build_releases(
     releases = {each.path for each in of_flux if each.kind == "HelmRelease"}
     chosen: list[tuple[_Overlaid, Collection[str], bool]] = []
     deployed: dict[str, set[str | None]] = {each: set() for each in releases}
-    for each in [*_deployed(tree, of_flux, elsewhere), *_roots(tree, environments)]:
-        made_of = tree.closure([each.folder])
+    for overlaid in [*_deployed(tree, of_flux, elsewhere), *_roots(tree, environments)]:
+        made_of = tree.closure([overlaid.folder])
         mine = releases & made_of.keys()
-        environment = _environment(each, environments)
+        environment = _environment(overlaid, environments)
         if not mine or (
-            each.by is None and all(_is_among(environment, deployed[one]) for one in mine)
+            overlaid.by is None and all(_is_among(environment, deployed[one]) for one in mine)
         ):
             continue
-        makes_others = _makes_others(made_of, each)
-        if each.by or makes_others:
+        makes_others = _makes_others(made_of, overlaid)
+        if overlaid.by or makes_others:
             for one in mine:
                 deployed[one].add(environment)
-        chosen.append((each, mine, makes_others))
+        chosen.append((overlaid, mine, makes_others))
     changed = {one for _, mine, makes_others in chosen if makes_others for one in mine}
     return [
         _built(tree, each, environments, build)

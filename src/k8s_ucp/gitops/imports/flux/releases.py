@@ -95,9 +95,9 @@ def read_flux(
         except NotAlone as error:
             lacks = ", which lacks what the kustomizations change" if error.is_patched else ""
             flags = _flags_of_clusters(same_name, around) if error.is_repeated else ""
-            for each in complete or same_name:
-                command = command_of_release(each, source_of(each, sources))
-                yield each.refused(str(error), f"{flags}{command}{lacks}")
+            for release in complete or same_name:
+                command = command_of_release(release, source_of(release, sources))
+                yield release.refused(str(error), f"{flags}{command}{lacks}")
             continue
         yield found
         more += [

@@ -140,27 +140,27 @@ def _plain(folder: EnvironmentFolder, named: Sequence[Named]) -> list[Target]:
     if not named_images:
         return image_targets(containers)
     found = []
-    for each in named_images:
-        if each.paths:
-            if not each.file:
+    for entry in named_images:
+        if entry.paths:
+            if not entry.file:
                 raise NotEditable(
-                    f"the path of {each.name} in .promotion.yaml has no file",
-                    next=f"name a file of {folder.path}: {{image: {each.name}, file: NAME, …}}",
+                    f"the path of {entry.name} in .promotion.yaml has no file",
+                    next=f"name a file of {folder.path}: {{image: {entry.name}, file: NAME, …}}",
                 )
-            found.append(value_target(read_file(folder, each.file), each.name, each.paths))
+            found.append(value_target(read_file(folder, entry.file), entry.name, entry.paths))
             continue
         same = [
             container
             for container in containers
-            if container.location.name == each.name
-            and each.file in ("", container.location.file)
-            and each.container in ("", container.name)
+            if container.location.name == entry.name
+            and entry.file in ("", container.location.file)
+            and entry.container in ("", container.name)
         ]
         if same:
-            more = [f"({each.container})"] if each.container else []
-            more += [f"in {each.file}"] if each.file else []
-            name = each.name
-            twice = [other.name for other in named_images].count(each.name) > 1
+            more = [f"({entry.container})"] if entry.container else []
+            more += [f"in {entry.file}"] if entry.file else []
+            name = entry.name
+            twice = [other.name for other in named_images].count(entry.name) > 1
             found.append(target_of(" ".join([name, *more]) if twice else name, same))
     return found
 
