@@ -408,7 +408,7 @@ def _lines(raw: Any, limits: RequestLimits) -> Iterator[bytes]:
         parts.append(first)
         for each in others:
             line, parts = b"".join(parts), [each]
-            limits.start_anew()
+            limits.restart()
             if line.strip():
                 yield line
 

@@ -52,7 +52,7 @@ class RequestLimits:
             self.exceeded = True
             raise OSError(f"the response is larger than {self.largest} bytes")
 
-    def start_anew(self) -> None:
+    def restart(self) -> None:
         """Count from zero again, after an event of a watch is complete."""
         self._read = 0
 

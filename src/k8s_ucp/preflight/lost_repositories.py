@@ -30,5 +30,5 @@ def check_repositories(view: TopologyView) -> None:
             f"{words} {'are' if len(lost) > 1 else 'is'} missing, and so is the clone: in a new "
             "repository all apps would have their first versions, and Argo CD would deploy them",
             next=f"git clone --bare CLONE {shlex.quote(str(lost[0]))}, from a clone elsewhere or a "
-            "backup; to begin anew: ucp stop --delete-repos, then ucp start",
+            "backup; to start again without them: ucp stop --delete-repos, then ucp start",
         )

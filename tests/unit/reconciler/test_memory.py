@@ -90,7 +90,7 @@ def test_a_new_leader_reads_recorded_statuses_again_and_deletes_outdated_ones() 
     other.set_conditions("ucp-clusters/a2", labeled(2), [REFUSED])
     other.forget("ucp-clusters/a1")
     sources.discard("ucp-clusters/a2")
-    one.start_anew()
+    one.restart()
     one.set_conditions("ucp-clusters/a1", labeled(1), [REFUSED])
     assert set(core.noted()) == {"ucp-clusters.a1"}
     assert json.loads(core.noted()["ucp-clusters.a1"])["status"]["conditions"]

@@ -119,12 +119,12 @@ def _report(call: Invocation, context: StartContext, seconds: float) -> None:
         call.console.say(
             f"kept, and billed where it is in a cloud: {some_of(context.teardown.kept)}\n"
             f"all else of {name} is deleted ({seconds:.1f} s), and its repositories are kept. "
-            "`ucp start` creates it anew around what is kept."
+            "`ucp start` creates it again around what is kept."
         )
     else:
         call.console.say(
             f"{name} is destroyed ({seconds:.1f} s); its repositories are kept. "
-            "`ucp start` creates it anew."
+            "`ucp start` creates it again."
         )
 
 
@@ -142,7 +142,7 @@ def _print_earlier(call: Invocation, context: StartContext, earlier: Destruction
     message = earlier.message(context.topology.name)
     if earlier.kept and context.teardown.delete_data:
         raise UcpError(message, next="ucp start, then: ucp destroy --delete-data")
-    call.console.say(f"{message}. `ucp start` creates it anew.")
+    call.console.say(f"{message}. `ucp start` creates it again.")
     _print_abandoned(call, context)
 
 

@@ -40,7 +40,7 @@ class Destruction:
     @property
     def next(self) -> str:
         """The next command."""
-        return "ucp start creates it anew" if self.ended else "ucp destroy finishes it"
+        return "ucp start creates it again" if self.ended else "ucp destroy finishes it"
 
 
 def read_destruction(path: Path) -> Destruction | None:

@@ -85,7 +85,7 @@ class RegistrationController(Controller):
 
     def take_over(self) -> None:
         """Read the notes again, since another leader may have written some."""
-        self._reporter.start_anew()
+        self._reporter.restart()
 
     # Wake-ups.
 

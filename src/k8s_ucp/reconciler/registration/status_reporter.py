@@ -97,7 +97,7 @@ class StatusReporter:
         if self._noted(key):
             self._write(key, None)
 
-    def start_anew(self) -> None:
+    def restart(self) -> None:
         """Read the notes again on the next use, since another leader may have changed them."""
         with self._lock:
             self._notes = None

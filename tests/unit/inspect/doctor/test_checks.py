@@ -64,7 +64,7 @@ def test_a_destroyed_topology_is_not_reported_as_failed() -> None:
     found = Examined(TOPOLOGY, seen, NOW, not_backed_up="its remote is away")
     assert len(findings(found)) == 3
     gone = dataclasses.replace(found, destruction=Destruction("2026-01-01T00:00:00Z"))
-    assert only(gone) == ("destroyed/demo", "info", "ucp start creates it anew")
+    assert only(gone) == ("destroyed/demo", "info", "ucp start creates it again")
     half = Destruction("2026-01-01T00:00:00Z", ["Postgres quotes"], ended=False)
     (finding,) = findings(dataclasses.replace(gone, destruction=half))
     assert (finding.severity, finding.next) == ("warning", "ucp destroy finishes it")

@@ -108,7 +108,7 @@ def test_lost_recreated_and_changed_objects_are_listed() -> None:
         {"secrets a/new": item("9"), "secrets a/other": item("3", data={"x": "z"}, more=1)}
     )
     seen = compare(before, after, ())
-    assert seen.lost == ("secrets a/gone", "secrets a/new: made anew, with another UID")
+    assert seen.lost == ("secrets a/gone", "secrets a/new: recreated, with another UID")
     assert seen.changed == ("secrets a/other: data.x",)
 
 

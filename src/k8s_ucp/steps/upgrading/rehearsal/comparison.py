@@ -62,7 +62,7 @@ def _lost(before: ClusterInventory, after: ClusterInventory) -> Iterator[str]:
             if not item.fleeting:
                 yield name
         elif now.uid != item.uid and not item.fleeting:
-            yield f"{name}: made anew, with another UID"
+            yield f"{name}: recreated, with another UID"
 
 
 def _changed(
