@@ -27,6 +27,8 @@ ARGOCD_MANAGER = "argocd-controller"
 """Field manager of objects that Argo CD applies."""
 REFRESH = {"argocd.argoproj.io/refresh": "normal"}
 """Annotation that makes Argo CD refresh an Application immediately; Argo CD removes it."""
+REFRESH_SET = {"argocd.argoproj.io/application-set-refresh": "true"}
+"""The same for an ApplicationSet."""
 EXTERNAL_NAME = "crossplane.io/external-name"
 """Annotation of a managed resource: its name or id in the cloud."""
 CREATION = "crossplane.io/external-create-"

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp import locks
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import write_hook
-from k8s_ucp.names import ARGOCD_NAMESPACE, REFRESH
+from k8s_ucp.names import ARGOCD_NAMESPACE, REFRESH, REFRESH_SET
 
 if TYPE_CHECKING:
     from k8s_ucp.kube import Kind, Kube
@@ -37,7 +37,6 @@ _SECONDS = 50
 """The program terminates after this time in any case."""
 _MARK = "# Written by k8s-ucp:"
 """Identifies the hooks of all versions."""
-REFRESH_SET = {"argocd.argoproj.io/application-set-refresh": "true"}
 _GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 
 _MOST, _LARGEST = 50, 65_536

@@ -81,7 +81,8 @@ class WatchSpec:
     keep: Callable[[Object], Object | None] = field(default=lambda item: item)
 
     def __str__(self) -> str:
-        return f"{self.kind.plural}{f' in {self.namespace}' if self.namespace else ''}"
+        which = f" with {self.fields}" if self.fields else ""
+        return f"{self.kind.plural}{which}{f' in {self.namespace}' if self.namespace else ''}"
 
 
 class Informer:

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from k8s_ucp.components.adoption.adopted_argocd import of_ours
-from k8s_ucp.gitops.refresh import EVERYTHING, REFRESH_SET, is_touched
+from k8s_ucp.gitops.refresh import EVERYTHING, is_touched
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, Kind, Kube, NotFound, Object
-from k8s_ucp.names import ARGOCD_NAMESPACE, REFRESH
+from k8s_ucp.names import ARGOCD_NAMESPACE, REFRESH, REFRESH_SET
 from k8s_ucp.reconciler.runtime.conditions import is_true
 from k8s_ucp.timestamps import parse_stamp
 

@@ -34,6 +34,7 @@ RULES = {
     "argocd/k8s-ucp-reconciler": {
         " secrets": "get list watch create patch delete",
         "argoproj.io applications": "get list watch patch delete",
+        "argoproj.io applicationsets (applications applications-protected)": "get patch",
     },
     "crossplane-system/k8s-ucp-reconciler-credentials": {
         " secrets (gcp-creds aws-creds azure-creds do-creds)": "get",
