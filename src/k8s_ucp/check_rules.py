@@ -398,7 +398,7 @@ _ALL = (
         "A probe has a `host` that is not its own pod, or runs a command with the URL of another "
         f"host. {_RAIL}",
         "When that host fails, Kubernetes takes this app down as well.",
-        "Remove `host`, and let the probe ask its own container alone.",
+        "Remove `host`, and let the probe target its own container only.",
     ),
     Rule(
         "no-taken-hosts",
@@ -452,7 +452,7 @@ _ALL = (
         "overlay-without-kustomization",
         "error",
         "anywhere",
-        "Overlay that leaves its base out",
+        "Overlay that does not include its base",
         "An overlay has files, but no `kustomization.yaml`, although its app has a base.",
         "Argo CD applies the files as they are: it deletes what the base creates, and takes "
         "patches for whole objects.",
@@ -490,7 +490,7 @@ _ALL = (
         "error",
         "anywhere",
         "Secret or ConfigMap that does not exist",
-        "A pod reads a Secret or ConfigMap that neither the overlay nor a mirror brings.",
+        "A pod reads a Secret or ConfigMap that neither the overlay nor a mirror provides.",
         _DANGLING,
         "Add it, mirror it (`ucp mirror add`), or say that something else creates it: by "
         "`fromOutside: [Secret/NAME]` of the app in ucp.yaml, or the annotation "
@@ -501,7 +501,7 @@ _ALL = (
         "error",
         "anywhere",
         "Port that a Service does not have",
-        "An Ingress or route leads to a port that the Service does not have.",
+        "An Ingress or route references a port that the Service does not have.",
         _DANGLING,
         "Correct the port in the route, or add it to the Service.",
     ),
@@ -510,7 +510,7 @@ _ALL = (
         "error",
         "anywhere",
         "Service that does not exist",
-        "An Ingress or route leads to a Service that neither the overlay nor another app in the "
+        "An Ingress or route references a Service that neither the overlay nor another app in the "
         "namespace has.",
         _DANGLING,
         "Correct the name, or add the Service.",
@@ -570,7 +570,7 @@ _ALL = (
         "symlink-out-of-bounds",
         "error",
         "topology",
-        "Symbolic link that leads out of the repository",
+        "Symbolic link that points outside of the repository",
         "A symbolic link, in any folder, has an absolute target or one outside of the repository.",
         "Argo CD renders no folder of a repository with such a link: no app gets new commits.",
         "Delete the link, or commit a copy of the file.",

@@ -49,7 +49,7 @@ class FenceRecord:
     def __str__(self) -> str:
         when = datetime.fromtimestamp(self.since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         if self.holder is None:
-            return f"nobody since {when} (epoch {self.epoch})"
+            return f"no holder since {when} (epoch {self.epoch})"
         who = self.holder
         holder = f"workspace {who.workspace} on machine {who.machine} ({who.provider} core)"
         return f"{holder} since {when} (epoch {self.epoch})"

@@ -51,14 +51,14 @@ def _read(path: Path) -> bytes:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         # Reading a FIFO would wait until something writes to it.
         raise UsageError(
-            f"{path} is not a regular file, so it is no topology file",
+            f"{path} is not a regular file, so it is not a topology file",
             next=f"ls -lL {shlex.quote(str(path))}",
         )
     with path.open("rb") as stream:
         content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise UsageError(
-            f"{path} has more than {LARGEST} bytes, so it is no topology file",
+            f"{path} has more than {LARGEST} bytes, so it is not a topology file",
             next=f"ls -lL {shlex.quote(str(path))}",
         )
     return content

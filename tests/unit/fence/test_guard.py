@@ -133,7 +133,7 @@ def test_a_takeover_stops_the_writers_at_the_next_read(desk: Desk) -> None:
     assert guard.tick() is FenceVerdict.LOST
     permit = desk.files.permit()
     assert permit
-    assert "nobody since" in permit.why_stopped()
+    assert "no holder since" in permit.why_stopped()
 
 
 def test_after_a_takeover_the_guard_waits_for_the_given_time(desk: Desk) -> None:

@@ -50,7 +50,7 @@ def test_a_file_that_never_ends_is_not_read_into_memory(tmp_path: Path) -> None:
     path = tmp_path / "ucp.yaml"
     with path.open("wb") as file:
         file.truncate(LARGEST + 1)
-    with pytest.raises(UsageError, match="more than 4000000 bytes, so it is no topology file"):
+    with pytest.raises(UsageError, match="more than 4000000 bytes, so it is not a topology file"):
         load(path)
 
 

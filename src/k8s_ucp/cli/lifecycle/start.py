@@ -161,7 +161,7 @@ def start(
         if not request.exists:
             first.append(PlannedChange("create", request.path.name, "there is none"))
         elif request.changed:
-            why = f"{request.changed} is added, as the flags say"
+            why = f"{request.changed} is added, as the flags specify"
             first.append(PlannedChange("change", request.path.name, why))
         before = {"write-topology": first}
         show_plan(call, [plans.start(request.topology)], context, output, before=before)

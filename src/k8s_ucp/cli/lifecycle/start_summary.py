@@ -42,7 +42,7 @@ def summary_table(context: StartContext, seconds: float) -> str:
     if names := undeclared(topology, environments, {app for app, _ in overlays}):
         lines.append(f"  undeclared   {some_of(names)}: in the repositories, but not in ucp.yaml;")
         lines.append("               kept until you remove it: ucp diff")
-    lines.append(f"  keep         a copy of {context.workspace.backup_key}, in another place:")
+    lines.append(f"  keep         a copy of {context.workspace.backup_key}, elsewhere:")
     lines.append("               it decrypts the backup of passwords in the core repository")
     lines.append("  stop         ucp stop")
     return "\n".join(lines)

@@ -305,7 +305,7 @@ def find_file_faults(tree: Tree) -> Iterator[Fault]:
     for path in tree.outward:
         yield Fault(
             "symlink-out-of-bounds",
-            "the symbolic link leads out of the repository, so Argo CD renders no app of it",
+            "the symbolic link points outside of the repository, so Argo CD renders no app of it",
             path,
         )
     for folder, content in sorted(tree.kustomizations.items()):
@@ -400,7 +400,7 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
         if taken := taken_namespace(app):
             yield Fault("namespace-reserved", taken, folder)
         if folder in tree.directories and f"apps/{app}/base" in tree.kustomizations:
-            message = f"it has no kustomization.yaml, so it leaves apps/{app}/base out"
+            message = f"it has no kustomization.yaml, so it does not include apps/{app}/base out"
             yield Fault("overlay-without-kustomization", message, folder)
     folders = {(app, environment): folder for folder, app, environment in tree.deployed_overlays}
     for (app, environment), other in shared_applications(sorted(folders)):

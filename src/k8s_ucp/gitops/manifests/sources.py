@@ -69,7 +69,7 @@ def http_repositories(also: Collection[str]) -> list[str]:
 def by_http(address: str) -> str:
     """Why such a URL is rejected."""
     return (
-        f"{redact(address)} is fetched by plain http, which others can change on its way: "
+        f"{redact(address)} is fetched by plain http, which others can change in transit: "
         "use https or ssh"
     )
 

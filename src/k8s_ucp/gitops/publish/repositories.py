@@ -292,7 +292,7 @@ def render_to(folder: Path, rendered: Rendered) -> list[Path]:
             try:
                 if not target.parent.resolve().is_relative_to(root):
                     raise UcpError(
-                        f"failed to write {target}: a symbolic link leads out of {folder}",
+                        f"failed to write {target}: a symbolic link points outside of {folder}",
                         next="delete the link, or name another folder with --out",
                     )
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ _LARGEST = 64 * 1024
 """Bytes of the file."""
 _FORM = """\
 # The backup key of k8s-ucp: it opens backup/state.age of the core repository.
-# Keep a copy in another place, and keep it secret: without it that backup is lost.
+# Keep a copy elsewhere, and keep it secret: without it that backup is lost.
 # public key: {public}
 {secret}
 """

@@ -118,7 +118,7 @@ def planned_files(prepared: Prepared) -> Iterator[PlannedChange]:
         yield PlannedChange("keep", f"{name} repository", "it is up to date with ucp.yaml")
     for path, content in sorted(changes.items()) if prepared.tip else ():
         if content is None:
-            yield PlannedChange("delete", f"{name}: {path}", "ucp.yaml no longer asks for it")
+            yield PlannedChange("delete", f"{name}: {path}", "ucp.yaml no longer declares it")
         else:
             action: Action = "change" if path in prepared.there else "create"
             yield PlannedChange(

@@ -220,7 +220,7 @@ def not_yet(
 def _preview_ingress(context: StartContext) -> Iterator[PlannedChange]:
     core = context.topology.core_cluster
     yield PlannedChange(
-        "wait", "Argo CD's address", f"the ingress controller of {core} leads to it"
+        "wait", "Argo CD's address", f"the ingress controller of {core} routes to it"
     )
 
 

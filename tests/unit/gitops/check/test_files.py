@@ -32,7 +32,7 @@ def test_an_overlay_whose_kustomization_was_deleted_is_a_fault() -> None:
     (found,) = find_environment_faults(tree(files))
     assert found.rule == "overlay-without-kustomization"
     assert found.path == "apps/web/overlays/stage"
-    assert found.message == "it has no kustomization.yaml, so it leaves apps/web/base out"
+    assert found.message == "it has no kustomization.yaml, so it does not include apps/web/base out"
 
 
 @pytest.mark.parametrize("app", ["My_App", "x y", "a{{ .name }}b", "-a", "a" * 64, "a\n"])

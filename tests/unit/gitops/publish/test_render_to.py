@@ -29,7 +29,7 @@ def test_nothing_is_written_to_a_folder_that_a_link_leads_to(tmp_path: Path) -> 
     elsewhere.mkdir()
     (out / "core").mkdir(parents=True)
     (out / "core/projects").symlink_to(elsewhere)
-    with pytest.raises(UcpError, match="a symbolic link leads out of") as refused:
+    with pytest.raises(UcpError, match="a symbolic link points outside of") as refused:
         render_to(out, RENDERED)
     assert refused.value.next == "delete the link, or name another folder with --out"
     assert not any(elsewhere.iterdir())

@@ -66,10 +66,10 @@ def print_foreign_kinds(
     for needed, names in alike.items():
         if not needed:
             continue
-        none = "it brings none of them" if len(apps) == 1 else "none of the apps brings them"
+        none = "it contains none of them" if len(apps) == 1 else "none of the apps contains them"
         words = f"{', '.join(names)}: the clusters need the CRDs of {', '.join(needed)}; {none}"
         if any(map(_is_of_rollouts, needed)):
-            words += "; `addons: {argo-rollouts: true}` in ucp.yaml brings Argo Rollouts"
+            words += "; `addons: {argo-rollouts: true}` in ucp.yaml installs Argo Rollouts"
         if any(each.startswith("HelmRelease.") for each in needed):
             words += "; `ucp app import` with the folder adds the charts of HelmReleases"
         call.console.say(words)

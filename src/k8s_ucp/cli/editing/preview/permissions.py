@@ -61,7 +61,7 @@ class LackingPermissions:
         if self.outside:
             words.append(
                 f"it needs {', '.join(self.outside)}, which something else has to create, since "
-                "neither the app nor a mirror brings it"
+                "neither the app nor a mirror provides it"
             )
         return " and ".join(words)
 

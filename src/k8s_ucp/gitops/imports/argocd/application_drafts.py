@@ -32,7 +32,7 @@ _UPDATED = (
     "Argo CD Image Updater changed its images; here, the pipeline that builds one promotes it: "
     "`ucp promote`"
 )
-_MANUAL = "somebody had to sync it in Argo CD; here, each commit to its folder is deployed at once"
+_MANUAL = "it was synced manually in Argo CD; here, each commit to its folder is deployed at once"
 _IGNORED = "its ignoreDifferences are not imported: these fields may be shown as OutOfSync"
 _SAYS_NOTHING = frozenset(["app", "application"])
 """What may remain of a name without its environment, but isn't a usable app name."""
@@ -154,7 +154,7 @@ def _draft(
     url, path = str(source.get("repoURL", "")), resolve("", str(source.get("path") or ""))
     if path is None:
         raise NotImportable(
-            f"its path {source.get('path')} leads out of the repository", "correct it"
+            f"its path {source.get('path')} points outside of the repository", "correct it"
         )
     remote = _remote(document.name, source, url, path, around)
     _check_directory(part(source, "directory"), None if remote else path, around.tree)

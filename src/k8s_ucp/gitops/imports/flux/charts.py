@@ -56,7 +56,7 @@ def chart_source(
         raise NotAlone("HelmRelease of Flux uses postRenderers")
     chart, source_spec = chart_of(release), part(source.content, "spec") if source else {}
     if chart.get("valuesFiles") and not _is_local(source, around, chart):
-        raise NotAlone("HelmRelease of Flux uses valuesFiles of a chart in another place")
+        raise NotAlone("HelmRelease of Flux uses valuesFiles of a chart outside of this repository")
     url, ref = str(source_spec.get("url") or "").rstrip("/"), part(source_spec, "ref")
     name, version = str(chart.get("chart") or ""), _version(chart, ref)
     if _is_local(source, around, chart):

@@ -371,7 +371,7 @@ def test_applications_that_people_synced_are_reported(policy: object, is_told: b
     spec = {"source": {"repoURL": URL, "path": "web"}, "syncPolicy": policy}
     files = {"argo/web.yaml": document("Application", "web", spec), "web/all.yaml": CONFIG}
     [web] = found(files).findings
-    assert any("somebody had to sync it" in each for each in web.notes) is is_told
+    assert any("it was synced manually" in each for each in web.notes) is is_told
 
 
 def test_image_updates_by_argo_cd_are_reported() -> None:

@@ -500,7 +500,7 @@ def test_values_files_of_a_chart_in_the_repository_are_merged() -> None:
         there = found({**files, "release.yaml": release_of(valuesFiles=listed)})
         assert reason in refusal(there, "web").reason
     there = found({**files, "own.yaml": CHARTS, "release.yaml": release_of()})
-    reason = "HelmRelease of Flux uses valuesFiles of a chart in another place"
+    reason = "HelmRelease of Flux uses valuesFiles of a chart outside of this repository"
     assert refusal(there, "web").reason == reason
 
 
