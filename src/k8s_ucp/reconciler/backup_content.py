@@ -119,21 +119,21 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
 
 
-def updated(known: Backup, seen: Backup, is_deleted: IsDeleted) -> Backup:
+def updated(recorded: Backup, observed: Backup, is_deleted: IsDeleted) -> Backup:
     """The backup to keep: everything that exists, and of the rest what isn't known to be gone."""
 
     def of(name: str) -> dict[str, Any]:
         left = {
             key: value
-            for key, value in known.section(name).items()
-            if key not in seen.section(name) and not is_deleted(name, key)
+            for key, value in recorded.section(name).items()
+            if key not in observed.section(name) and not is_deleted(name, key)
         }
-        return {**left, **seen.section(name)}
+        return {**left, **observed.section(name)}
 
-    return replace(known, **{_FIELDS[name]: of(name) for name in SECTIONS})
+    return replace(recorded, **{_FIELDS[name]: of(name) for name in SECTIONS})
 
 
-def is_renewal(known: Backup, wanted: Backup) -> bool:
+def is_renewal(recorded: Backup, renewed: Backup) -> bool:
     """Whether only the content of kubeconfigs differs, such as renewed tokens."""
 
     def without_content(backup: Backup) -> Backup:
@@ -143,4 +143,4 @@ def is_renewal(known: Backup, wanted: Backup) -> bool:
         }
         return replace(backup, sources=bare)
 
-    return known != wanted and without_content(known) == without_content(wanted)
+    return recorded != renewed and without_content(recorded) == without_content(renewed)

@@ -69,9 +69,9 @@ def without_item(text: str, key: str, name: str, path: Path) -> tuple[str, Topol
     """Remove an item from the list `spec.<key>`. Raises UsageError if it does not exist."""
     names = _names(text, key)
     if name not in names:
-        known = f"; available: {', '.join(map(str, names))}" if names else ""
+        existing = f"; available: {', '.join(map(str, names))}" if names else ""
         raise UsageError(
-            f"'{name}' does not exist in {key} of {path.name}{known}",
+            f"'{name}' does not exist in {key} of {path.name}{existing}",
             next="ucp diff, which also lists what only the repositories have",
         )
     index = names.index(name)
@@ -125,21 +125,21 @@ def with_overlays(
 
     Raises UsageError if an app does not exist, or the result is not a valid topology.
     """
-    known = _names(text, "apps")
-    if unknown := [each for each in folders if each not in known]:
-        available = f"; available: {', '.join(map(str, known))}" if known else ""
+    existing = _names(text, "apps")
+    if unknown := [each for each in folders if each not in existing]:
+        available = f"; available: {', '.join(map(str, existing))}" if existing else ""
         raise UsageError(f"'{unknown[0]}' does not exist in apps of {path.name}{available}")
 
     def change(content: Any, _: Callable[[], Any]) -> None:
         for app, folder in folders.items():
-            item = content["spec"]["apps"][known.index(app)]
+            item = content["spec"]["apps"][existing.index(app)]
             item["overlays"] = {**(item.get("overlays") or {}), environment: folder}
 
     def put_in(text: str) -> str:
         if text and not text.endswith("\n"):
             text += line_end(text)
         for app, folder in folders.items():
-            item = items_of(_at(text, ("spec", "apps")))[known.index(app)]
+            item = items_of(_at(text, ("spec", "apps")))[existing.index(app)]
             entry = child(item, "overlays", missing=None)
             line = f"{_flow(environment)}: {_flow(folder)}"
             if entry is None:
@@ -156,14 +156,14 @@ def with_state(text: str, names: Iterable[str], state: str, path: Path) -> tuple
 
     Raises UsageError if an environment does not exist.
     """
-    wanted, known = list(names), _names(text, "environments")
-    if unknown := [each for each in wanted if each not in known]:
-        available = f"; available: {', '.join(map(str, known))}" if known else ""
+    wanted, existing = list(names), _names(text, "environments")
+    if unknown := [each for each in wanted if each not in existing]:
+        available = f"; available: {', '.join(map(str, existing))}" if existing else ""
         raise UsageError(
             f"'{unknown[0]}' does not exist in environments of {path.name}{available}",
             next="ucp env list",
         )
-    indexes = [known.index(each) for each in wanted]
+    indexes = [existing.index(each) for each in wanted]
 
     def change(content: Any, _: Callable[[], Any]) -> None:
         for index in indexes:

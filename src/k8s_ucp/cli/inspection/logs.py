@@ -92,14 +92,14 @@ def _pod_logs(call: Invocation, component: str) -> PodLogs | None:
     context = chosen_view(call)
     if not context.in_pods:
         return None
-    known = {
+    by_component = {
         name: find_component(context.kube, name).workloads
         if context.adopts(name)
         else pod_components.workloads(name, context.topology)
         for name in pod_components.ENTRIES
     }
-    singles = {each.name: [each] for found in known.values() for each in found}
-    wanted = {**singles, **known}.get(component)
+    singles = {each.name: [each] for found in by_component.values() for each in found}
+    wanted = {**singles, **by_component}.get(component)
     return PodLogs(context.kube, wanted) if wanted else None
 
 
@@ -116,43 +116,43 @@ def _print_pods(logs: PodLogs, lines: int, console: Console, *, follow: bool) ->
 
 def all_logs(state: StateFolder) -> dict[str, Path]:
     """All log files on this machine, by the name of their program."""
-    known = {path.stem: path for path in sorted(state.logs.glob("*.log"))}
+    files = {path.stem: path for path in sorted(state.logs.glob("*.log"))}
     for cluster in clusters_in(state.clusters):
         for program in COMPONENTS:
             path = ClusterFolder(state.clusters, cluster).log(program)
             if path.exists():
-                known[f"{cluster}/{program}"] = path
-    return known
+                files[f"{cluster}/{program}"] = path
+    return files
 
 
 def find_logs(state: StateFolder, component: str) -> dict[str, Path]:
     """Log files by the name of their program. Raises UsageError, which lists those that exist."""
     from k8s_ucp.reconciler.runtime.settings import ON_MACHINES
 
-    known = all_logs(state)
+    files = all_logs(state)
     if component in ON_MACHINES:
         # Controllers of the reconciler process on this machine, also for a core in pods.
         component = "reconciler"
-    if component in known:
-        return {component: known[component]}
+    if component in files:
+        return {component: files[component]}
     found = {
         name: path
-        for name, path in known.items()
+        for name, path in files.items()
         if name.startswith((f"{component}-", f"{component}/"))
     }
     if found:
         return found
-    if not known:
+    if not files:
         raise UcpError(f"no logs in {state.logs}", next="ucp start")
     from k8s_ucp.topology.problems import nearest
 
-    clusters = sorted({name.partition("/")[0] for name in known if "/" in name})
-    programs = [name for name in known if "/" not in name]
+    clusters = sorted({name.partition("/")[0] for name in files if "/" in name})
+    programs = [name for name in files if "/" not in name]
     families = sorted({name.partition("-")[0] for name in programs})
-    near = nearest(component, [*families, *known, *clusters])
+    near = nearest(component, [*families, *files, *clusters])
     raise UsageError(
         f"no logs of {component}; available: {', '.join([*programs, *clusters])}",
-        next=f"ucp logs {near or next(iter(known))}",
+        next=f"ucp logs {near or next(iter(files))}",
     )
 
 

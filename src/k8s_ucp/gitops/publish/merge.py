@@ -136,7 +136,7 @@ def merge(
     ours: Mapping[str, str],
     theirs: Mapping[str, bytes],
     *,
-    known: Scope,
+    scope: Scope,
     contents: Callable[[Iterable[str]], Mapping[str, bytes]],
     merge_text: TextMerge,
     choices: Choices | None = None,
@@ -155,7 +155,7 @@ def merge(
     conflicts: list[FileConflict] = []
     both = []
     for path in sorted((base.keys() | theirs.keys()) - left):
-        action = _action(path, (base.get(path), ours.get(path), ids.get(path)), known, choices)
+        action = _action(path, (base.get(path), ours.get(path), ids.get(path)), scope, choices)
         if action is _Action.KEEP or _is_of_chart(path, kept):
             continue
         if action is _Action.DELETE:
@@ -177,7 +177,7 @@ def merge(
         if overlay and overlay["app"] in edited and _only_lists_images(old, theirs[path]):
             continue
         file = _Versions(path, old, texts[ours[path]], theirs[path])
-        outcome = _merge_file(file, known, merge_text, take_theirs=path in choices.theirs)
+        outcome = _merge_file(file, scope, merge_text, take_theirs=path in choices.theirs)
         if isinstance(outcome, FileConflict):
             # A conflict in a README of the user does not abort a start.
             if path != _README:
@@ -200,7 +200,7 @@ class _Action(Enum):
 
 
 def _action(
-    path: str, ids: tuple[str | None, str | None, str | None], known: Scope, choices: Choices
+    path: str, ids: tuple[str | None, str | None, str | None], scope: Scope, choices: Choices
 ) -> _Action:
     """Decide by the ids of its versions (base, ours, theirs) alone."""
     before, current, new = ids
@@ -210,7 +210,7 @@ def _action(
     if new == before and not (chosen and new):
         return _Action.KEEP
     if new is None:
-        if current is None or not _speaks_for(path, known):
+        if current is None or not _speaks_for(path, scope):
             return _Action.KEEP
         return _Action.DELETE if current == before or chosen else _Action.REFUSE_TO_DELETE
     if current is None:
@@ -315,12 +315,12 @@ def _leaves(path: str, removed: Scope) -> bool:
     )
 
 
-def _speaks_for(path: str, known: Scope) -> bool:
+def _speaks_for(path: str, scope: Scope) -> bool:
     """The render may delete the file: its environment and its app are in the topology."""
     overlay, app = _OVERLAY.match(path), _APP.match(path)
-    if overlay and overlay["environment"] not in known.environments:
+    if overlay and overlay["environment"] not in scope.environments:
         return False
-    return app is None or app["app"] in known.apps
+    return app is None or app["app"] in scope.apps
 
 
 def _belongs_to_the_repository(path: str) -> bool:
@@ -350,7 +350,7 @@ class _Versions:
 
 
 def _merge_file(
-    file: _Versions, known: Scope, merge_text: TextMerge, *, take_theirs: bool
+    file: _Versions, scope: Scope, merge_text: TextMerge, *, take_theirs: bool
 ) -> bytes | FileConflict:
     path, base, ours, theirs = file.path, file.base, file.ours, file.theirs
     if _OVERLAY.match(path):
@@ -360,7 +360,7 @@ def _merge_file(
     if base == theirs:
         return ours
     if base is not None and path.endswith(("kustomization.yaml", "environments.yaml")):
-        merged = _merge_as_lists(path, (base, ours, theirs), known, merge_text)
+        merged = _merge_as_lists(path, (base, ours, theirs), scope, merge_text)
         if merged is not None:
             return merged
     if base == ours:
@@ -370,13 +370,13 @@ def _merge_file(
 
 
 def _merge_as_lists(
-    path: str, versions: tuple[bytes, bytes, bytes], known: Scope, merge_text: TextMerge
+    path: str, versions: tuple[bytes, bytes, bytes], scope: Scope, merge_text: TextMerge
 ) -> bytes | None:
     """The merged file; None if merging its lists isn't possible. versions: base, ours, theirs."""
 
     def keep(item: str) -> bool:
         environment = item.removeprefix("overlays/").partition("=")[0]
-        return path in _ENVIRONMENT_LISTS and environment not in known.environments
+        return path in _ENVIRONMENT_LISTS and environment not in scope.environments
 
     def skeleton(*texts: str) -> str:
         merged, clean = merge_text(*(each.encode() for each in texts))

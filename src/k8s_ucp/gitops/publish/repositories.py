@@ -170,7 +170,7 @@ def prepare(publication: Publication, *, scratch: Path | None = None) -> list[Pr
             clone=clone,
             files=getattr(rendered, name),
             branch=git.branch,
-            known=Scope(
+            scope=Scope(
                 frozenset(each.name for each in topology.spec.environments) | removed.environments,
                 frozenset(each.name for each in topology.spec.apps) | removed.apps,
             ),

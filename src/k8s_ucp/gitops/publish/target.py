@@ -34,14 +34,14 @@ def merge_text(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
 
 @dataclass(frozen=True)
 class PublishTarget:
-    """files: the render. known: what the topology declares. choices: the user's resolutions."""
+    """files: the render. scope: what the topology declares. choices: the user's resolutions."""
 
     name: str
     """core | apps."""
     clone: Repository
     files: Mapping[str, bytes]
     branch: str
-    known: Scope
+    scope: Scope
     message: str
     choices: Choices = field(default_factory=Choices)
     more_parents: Callable[[Repository], Sequence[str]] = lambda _: ()
@@ -74,7 +74,7 @@ class PublishTarget:
             {path: entry.id for path, entry in before.items()},
             {path: entry.id for path, entry in current.items()},
             self.files,
-            known=self.known,
+            scope=self.scope,
             contents=self.clone.contents,
             merge_text=merge_text,
             choices=replace(

@@ -93,8 +93,8 @@ def _preview_foundation(context: StartContext) -> Iterator[PlannedChange]:
         yield PlannedChange("change", what, "the core is not running yet; what it lacks is applied")
         return
     kinds, settings, later = _foundation(context)
-    known = digest([*kinds, *settings, *later])
-    if is_applied(context.kube, "apply-foundation", known, kinds):
+    current = digest([*kinds, *settings, *later])
+    if is_applied(context.kube, "apply-foundation", current, kinds):
         yield PlannedChange("keep", what, "they are up to date with the core repository")
     else:
         yield PlannedChange(
@@ -107,8 +107,8 @@ def _preview_foundation(context: StartContext) -> Iterator[PlannedChange]:
 def apply_foundation(context: StartContext, report: Report) -> None:
     """Apply everything that Argo CD and the reconciler need at their start."""
     kinds, settings, later = _foundation(context)
-    known = digest([*kinds, *settings, *later])
-    if is_applied(context.kube, "apply-foundation", known, kinds):
+    current = digest([*kinds, *settings, *later])
+    if is_applied(context.kube, "apply-foundation", current, kinds):
         return
     report("kinds")
     crds = [each for each in kinds if each.is_crd]
@@ -125,7 +125,7 @@ def apply_foundation(context: StartContext, report: Report) -> None:
     wait_served(context.kube, kinds)
     report("projects")
     apply_all(context.kube, later)
-    note_applied(context.kube, "apply-foundation", known)
+    note_applied(context.kube, "apply-foundation", current)
     if not seeded:
         keep_seed(context, crds)
 
@@ -139,9 +139,9 @@ def read_marked(context: StartContext, files: Mapping[str, bytes]) -> list[Manif
     return tracked(read(files), keepers(around, bootstrap, url))
 
 
-def is_applied(kube: Kube, step: str, known: str, kinds: Sequence[Manifest]) -> bool:
+def is_applied(kube: Kube, step: str, current: str, kinds: Sequence[Manifest]) -> bool:
     """Whether exactly these manifests were applied, and their CRDs are served."""
-    if noted(kube, step) != known:
+    if noted(kube, step) != current:
         return False
     try:
         wait_served(kube, kinds, timeout=0)
@@ -156,9 +156,9 @@ def noted(kube: Kube, step: str) -> str | None:
     return (found.get("data") or {}).get(step)
 
 
-def note_applied(kube: Kube, step: str, known: str) -> None:
+def note_applied(kube: Kube, step: str, current: str) -> None:
     """Record a digest; with a field manager per step, so that steps keep each other's records."""
-    note = CONFIG_MAP.object(APPLIED, CLUSTERS_NAMESPACE, data={step: known})
+    note = CONFIG_MAP.object(APPLIED, CLUSTERS_NAMESPACE, data={step: current})
     kube.apply(note, manager=f"k8s-ucp-{step}")
 
 

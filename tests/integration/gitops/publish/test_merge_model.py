@@ -135,7 +135,7 @@ def bring(base: Files, ours: Files, theirs: Files, topology: Topology) -> tuple[
             {path: blob_id(text) for path, text in base.items()},
             {path: blob_id(text) for path, text in ours.items()},
             theirs,
-            known=known(topology),
+            scope=known(topology),
             contents=contents,
             merge_text=merge_text,
             choices=choices,

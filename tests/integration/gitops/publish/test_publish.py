@@ -95,7 +95,7 @@ def test_push_whose_response_comes_too_late_is_no_failure(world: Repositories) -
         clone=Late(world.folder.apps),
         files=world.rendered(demo(domain="example.com")).apps,
         branch="main",
-        known=Scope(frozenset({"stage", "prod"}), frozenset({"echo"})),
+        scope=Scope(frozenset({"stage", "prod"}), frozenset({"echo"})),
         message="Change the domain\n",
     )
     pushed = target.prepare().push()

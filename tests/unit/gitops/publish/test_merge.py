@@ -35,7 +35,7 @@ def three(
         {path: blob_id(text) for path, text in base.items()},
         {path: blob_id(text) for path, text in ours.items()},
         theirs,
-        known=known,
+        scope=known,
         contents=contents,
         merge_text=never,
         choices=choices,

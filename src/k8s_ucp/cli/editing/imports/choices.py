@@ -105,14 +105,14 @@ def pick_apps(
     """The selected apps. Raises UsageError."""
     from k8s_ucp.cli.questions import can_ask, choose_many
 
-    known = {each.name: each for each in found.findings}
+    by_name = {each.name: each for each in found.findings}
     for name in names:
-        if name not in known:
+        if name not in by_name:
             why = next((each for each in found.refusals if each.name == name), None)
             if why:
                 raise UsageError(f"{name} can't be added: {why.reason}", next=why.advice)
-            raise UsageError(f"unknown app {name}; found: {', '.join(known) or 'none'}")
-    if not known:
+            raise UsageError(f"unknown app {name}; found: {', '.join(by_name) or 'none'}")
+    if not by_name:
         advice = (each.advice for each in found.refusals if "ucp app add" in each.advice)
         raise UsageError(
             "no app was found that can be added",
@@ -121,24 +121,25 @@ def pick_apps(
             ),
         )
     for name in left_out:
-        if not known.pop(name, None) and name not in {each.name for each in found.refusals}:
-            raise UsageError(f"--skip-app {name}: no such app was found; found: {some([*known])}")
-    if not known:
+        if not by_name.pop(name, None) and name not in {each.name for each in found.refusals}:
+            raise UsageError(f"--skip-app {name}: no such app was found; found: {some([*by_name])}")
+    if not by_name:
         raise UsageError("--skip-app leaves out all apps that were found; nothing was changed")
     if names:
-        return [known[name] for name in dict.fromkeys(names) if name in known]
+        return [by_name[name] for name in dict.fromkeys(names) if name in by_name]
     if every or dry_run:
-        return list(known.values())
+        return list(by_name.values())
     if not can_ask():
         raise UsageError(
             "no app is selected", next="run the command again with --all or --app NAME"
         )
     chosen = choose_many(
-        "Apps to add:", {name: f"{name}: {each.form}, {each.where}" for name, each in known.items()}
+        "Apps to add:",
+        {name: f"{name}: {each.form}, {each.where}" for name, each in by_name.items()},
     )
     if not chosen:
         raise UsageError("no app is selected; nothing was changed")
-    return [known[name] for name in chosen]
+    return [by_name[name] for name in chosen]
 
 
 def complete_mapping(
