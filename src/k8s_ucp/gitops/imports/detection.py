@@ -127,7 +127,7 @@ def _search(tree: RepositoryTree, request: _Request) -> Discovery:
     def same(url: str) -> bool:
         return url == LOCAL or normal_url(url) in own or not (url or request.urls)
 
-    around = DiscoveryContext(tree, same, known, request.revision, tools.fetch)
+    context = DiscoveryContext(tree, same, known, request.revision, tools.fetch)
     of_sets = SetContext(tree, same, request.clusters, known, fill_go=tools.fill_go)
     declared, more = expand_declared(documents, of_sets)
     refusals += more
@@ -145,7 +145,7 @@ def _search(tree: RepositoryTree, request: _Request) -> Discovery:
     refusals += [each for each in of_flux if isinstance(each, RefusedApp)]
     roots = [each for each, _ in declared if is_root(tree, same, each)]
     apps = [each for each in declared if not any(each[0] is root for root in roots)]
-    findings, more = read_applications(apps, around)
+    findings, more = read_applications(apps, context)
     refusals += more
     refusals += [
         each.refused("it contains Applications, which are listed separately", "none")

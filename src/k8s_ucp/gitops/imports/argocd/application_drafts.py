@@ -86,14 +86,14 @@ class DiscoveryContext:
 
 
 def drafts_of(
-    document: ArgoDocument, environment: str | None, around: DiscoveryContext
+    document: ArgoDocument, environment: str | None, context: DiscoveryContext
 ) -> list[Draft]:
     """One draft for each source that renders something. Raises NotImportable."""
     spec = part(document.content, "spec")
     listed = sources_of(document.content)
     where = document.path.rpartition("/")[0]
     refs = {
-        str(each["ref"]): _values_source(each, where, around) for each in listed if each.get("ref")
+        str(each["ref"]): _values_source(each, where, context) for each in listed if each.get("ref")
     }
     rendering = [
         from_the_root(item, document.path) if item.get("ref") else item
@@ -110,7 +110,7 @@ def drafts_of(
     notes: tuple[str, ...] = (_IGNORED,) if spec.get("ignoreDifferences") else ()
     notes += () if _is_automated(spec) else (_MANUAL,)
     notes += (_UPDATED,) if any(str(each).startswith(_UPDATER) for each in annotations) else ()
-    found = [_draft(document, each, environment, around) for each in rendering]
+    found = [_draft(document, each, environment, context) for each in rendering]
     found = [replace(each, refs=refs, notes=notes) for each in found]
     return _apart(found) if len(found) > 1 else found
 
@@ -146,7 +146,7 @@ def _draft(
     document: ArgoDocument,
     source: Mapping[str, Any],
     environment: str | None,
-    around: DiscoveryContext,
+    context: DiscoveryContext,
 ) -> Draft:
     _check_source(source)
     fields = {key: str(source.get(key) or "") for key in ("repoURL", "path", "chart")}
@@ -156,12 +156,12 @@ def _draft(
         raise NotImportable(
             f"its path {source.get('path')} points outside of the repository", "correct it"
         )
-    remote = _remote(document.name, source, url, path, around)
-    _check_directory(part(source, "directory"), None if remote else path, around.tree)
+    remote = _remote(document.name, source, url, path, context)
+    _check_directory(part(source, "directory"), None if remote else path, context.tree)
     destination = part(part(document.content, "spec"), "destination")
     helm = part(source, "helm")
-    found = environment or _environment(document, path, helm, destination, around.environments)
-    if found and found not in around.environments and _is_app(found, path, document.name):
+    found = environment or _environment(document, path, helm, destination, context.environments)
+    if found and found not in context.environments and _is_app(found, path, document.name):
         # `web/overlays/web` is a variant, not an environment.
         found = None
     name = without_environment(document.name, found)
@@ -178,7 +178,7 @@ def _draft(
         path=path,
         helm=helm,
         recurse=part(source, "directory").get("recurse") is True,
-        kustomize=_kustomize(source, None if remote else path, around.tree),
+        kustomize=_kustomize(source, None if remote else path, context.tree),
         notes=(),
         refs={},
     )
@@ -197,16 +197,18 @@ def _own_segments(path: str, environment: str | None) -> list[str]:
     return [each for each in path.split("/") if each not in (environment, "overlays", "base", "")]
 
 
-def _values_source(source: Mapping[str, Any], where: str, around: DiscoveryContext) -> ValuesSource:
+def _values_source(
+    source: Mapping[str, Any], where: str, context: DiscoveryContext
+) -> ValuesSource:
     """where: folder of the Application's file."""
     url, revision = str(source.get("repoURL")), str(source.get("targetRevision") or "")
     if url.startswith(LOCAL):
         folder = resolve(where, url.removeprefix(LOCAL))
         return ValuesSource(url, None, "" if folder is not None else url, folder or "")
     wanted = None if revision in MOVING else revision
-    if not around.same(url):
+    if not context.same(url):
         return ValuesSource(url, wanted, f"another repository, {url}")
-    if wanted not in (None, around.revision):
+    if wanted not in (None, context.revision):
         return ValuesSource(url, wanted, f"the revision {revision} of this repository")
     return ValuesSource(url, wanted, "")
 
@@ -288,20 +290,20 @@ def manifests_below(tree: RepositoryTree, folder: str) -> list[str]:
 
 
 def _remote(
-    name: str, source: Mapping[str, Any], url: str, path: str, around: DiscoveryContext
+    name: str, source: Mapping[str, Any], url: str, path: str, context: DiscoveryContext
 ) -> RemoteSource | None:
     revision = str(source.get("targetRevision") or "")
     if place := _chart_of(source):
         address, chart = place
         return RemoteSource(address, None if revision in ("", "*") else revision, chart)
-    if not around.same(url):
+    if not context.same(url):
         return RemoteSource(url, None if revision in MOVING else revision)
-    if path not in around.tree.folders:
+    if path not in context.tree.folders:
         raise NotImportable(
             f"the repository has no folder {path}",
             "correct the Application, or import another commit",
         )
-    if revision not in MOVING and revision != around.revision:
+    if revision not in MOVING and revision != context.revision:
         whole = f"import with --ref {quote(revision)}"
         raise NotImportable(
             f"its targetRevision is {revision} of this repository",

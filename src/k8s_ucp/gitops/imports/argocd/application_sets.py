@@ -79,20 +79,20 @@ class SetContext:
     """helm, if available."""
 
 
-def expand(document: ArgoDocument, around: SetContext) -> list[ExpandedApplication]:
+def expand(document: ArgoDocument, context: SetContext) -> list[ExpandedApplication]:
     """The Applications of an ApplicationSet. Raises NotImportable."""
     spec = part(document.content, "spec")
     go = bool(spec.get("goTemplate"))
-    around = replace(around, go=go)
+    context = replace(context, go=go)
     patch = str(spec.get("templatePatch") or "")
     found = []
     template = spec.get("template")
     if not isinstance(template, dict):
         raise NotImportable("it has no template", "correct it")
     for generator in maps(spec, "generators"):
-        generated = _generate(generator, around)
+        generated = _generate(generator, context)
         both = {"template": _overridden(template, generator), "patch": patch}
-        for parameters, filled in zip(generated, _filled(both, generated, around), strict=True):
+        for parameters, filled in zip(generated, _filled(both, generated, context), strict=True):
             content = {
                 "apiVersion": document.content.get("apiVersion"),
                 "kind": "Application",
@@ -124,18 +124,18 @@ def _set_in(content: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value}
 
 
-def _filled(value: Any, generated: Sequence[Parameters], around: SetContext) -> list[Any]:
+def _filled(value: Any, generated: Sequence[Parameters], context: SetContext) -> list[Any]:
     """A template filled with each of the parameters. Raises NotImportable."""
     try:
-        return [fill(value, each, go=around.go) for each in generated]
+        return [fill(value, each, go=context.go) for each in generated]
     except NotImportable:
-        if not around.go or around.fill_go is None:
+        if not context.go or context.fill_go is None:
             raise
     texts = list(dict.fromkeys(texts_in(value)))
     for each in generated:
         refuse_unknown(texts, each)
     try:
-        found = around.fill_go(texts, generated)
+        found = context.fill_go(texts, generated)
     except UcpError as error:
         raise NotImportable(f"its template can't be filled: {error.message}", _ADVICE) from error
     return [with_texts(value, dict(zip(texts, each, strict=True))) for each in found]
@@ -150,7 +150,7 @@ def _patched(application: Mapping[str, Any], patch: str) -> Mapping[str, Any]:
     return merge(application, found[0]) if found and isinstance(found[0], dict) else application
 
 
-def _generate(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+def _generate(generator: Mapping[str, Any], context: SetContext) -> list[Parameters]:
     for asked, reason in _REASONS.items():
         if asked in generator:
             raise NotImportable(reason, _ADVICE)
@@ -168,7 +168,7 @@ def _generate(generator: Mapping[str, Any], around: SetContext) -> list[Paramete
         )
     own = part(generator, name)
     selector = part(generator, "selector")
-    return [each for each in kinds[name](own, around) if _selects(selector, each)]
+    return [each for each in kinds[name](own, context) if _selects(selector, each)]
 
 
 def _selects(selector: Mapping[str, Any], parameters: Parameters) -> bool:
@@ -195,7 +195,7 @@ def _selects(selector: Mapping[str, Any], parameters: Parameters) -> bool:
     return True
 
 
-def _elements(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+def _elements(generator: Mapping[str, Any], context: SetContext) -> list[Parameters]:
     elements = maps(generator, "elements")
     if text := generator.get("elementsYaml"):
         try:
@@ -203,15 +203,15 @@ def _elements(generator: Mapping[str, Any], around: SetContext) -> list[Paramete
         except UsageError as error:
             raise NotImportable(error.message, "correct its elementsYaml") from error
         elements += maps({"elements": read[0] if read else []}, "elements")
-    return [dict(each) if around.go else flat(each) for each in elements]
+    return [dict(each) if context.go else flat(each) for each in elements]
 
 
-def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+def _of_clusters(generator: Mapping[str, Any], context: SetContext) -> list[Parameters]:
     """Clusters named like the environments. Labels are supported if they name environments."""
     selector = part(generator, "selector")
-    if around.tree.cluster_secrets:
-        return _of_secrets(generator, around)
-    names = list(around.clusters)
+    if context.tree.cluster_secrets:
+        return _of_secrets(generator, context)
+    names = list(context.clusters)
     labels = {
         key: str(each) for key, each in part(selector, "matchLabels").items() if key != SECRET_TYPE
     }
@@ -225,7 +225,7 @@ def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Param
             left_out += [each for each in listed if each != _OWN_CLUSTER]
         else:
             chosen += listed if rule.get("operator") == "In" else [f"{rule.get('key')}"]
-    if other := next((each for each in (*chosen, *left_out) if each not in around.known), None):
+    if other := next((each for each in (*chosen, *left_out) if each not in context.known), None):
         label = next((f"{key}={other}" for key, each in labels.items() if each == other), other)
         raise NotImportable(
             f"its generator chooses clusters by labels ({label}) that name no environment",
@@ -237,22 +237,22 @@ def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Param
         own = {"name": name, "nameNormalized": normalized(name), "server": f"https://{name}"}
         more = {"metadata": {"labels": {"environment": name}}, _OF_CLUSTER: name}
         found.append(
-            _with_values({**own, **(more if around.go else flat(more))}, generator, around)
+            _with_values({**own, **(more if context.go else flat(more))}, generator, context)
         )
     return found
 
 
-def _of_secrets(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+def _of_secrets(generator: Mapping[str, Any], context: SetContext) -> list[Parameters]:
     """Clusters from Secrets of the repository, selected by all their labels."""
     found: list[Parameters] = []
-    for secret in around.tree.cluster_secrets:
+    for secret in context.tree.cluster_secrets:
         metadata = part(secret.content, "metadata")
         labels, data = part(metadata, "labels"), part(secret.content, "stringData")
         name = str(data.get("name") or metadata.get("name"))
         if not _selects(part(generator, "selector"), labels):
             continue
         texts = (name, *(str(each) for each in labels.values()))
-        environment = next((one for each in texts if (one := in_text(each, around.known))), None)
+        environment = next((one for each in texts if (one := in_text(each, context.known))), None)
         if environment is None:
             raise NotImportable(
                 f"its cluster {name} ({secret.where}) names no environment",
@@ -261,37 +261,37 @@ def _of_secrets(generator: Mapping[str, Any], around: SetContext) -> list[Parame
         own = {"name": name, "nameNormalized": normalized(name), "server": data.get("server")}
         more = {key: dict(part(metadata, key)) for key in ("labels", "annotations")}
         parameters_of_secret = {**own, "metadata": more, _OF_CLUSTER: environment}
-        parameters = parameters_of_secret if around.go else flat(parameters_of_secret)
-        found.append(_with_values(parameters, generator, around))
+        parameters = parameters_of_secret if context.go else flat(parameters_of_secret)
+        found.append(_with_values(parameters, generator, context))
     return found
 
 
 def _with_values(
-    parameters: Parameters, generator: Mapping[str, Any], around: SetContext
+    parameters: Parameters, generator: Mapping[str, Any], context: SetContext
 ) -> Parameters:
     values = part(generator, "values")
-    own = {key: fill(text, parameters, go=around.go) for key, text in values.items()}
-    named = {"values": own} if around.go else {f"values.{key}": each for key, each in own.items()}
+    own = {key: fill(text, parameters, go=context.go) for key, text in values.items()}
+    named = {"values": own} if context.go else {f"values.{key}": each for key, each in own.items()}
     return {**parameters, **(named if own else {})}
 
 
-def _product(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+def _product(generator: Mapping[str, Any], context: SetContext) -> list[Parameters]:
     generators = maps(generator, "generators")
     if len(generators) != 2:
         raise NotImportable("its matrix needs two generators", "correct it")
     found: list[Parameters] = []
-    for first in _generate(generators[0], around):
-        second = fill(generators[1], first, go=around.go)
-        found += [merge(first, each) for each in _generate(second, around)]
+    for first in _generate(generators[0], context):
+        second = fill(generators[1], first, go=context.go)
+        found += [merge(first, each) for each in _generate(second, context)]
         if len(found) > _MOST:
             raise NotImportable(f"its matrix yields more than {_MOST} Applications", _ADVICE)
     return found
 
 
-def _merged(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+def _merged(generator: Mapping[str, Any], context: SetContext) -> list[Parameters]:
     """The first generator's parameters, merged with those of the others that have the same keys."""
     keys = _texts(generator, "mergeKeys")
-    first, *others = [_generate(each, around) for each in maps(generator, "generators")] or [[]]
+    first, *others = [_generate(each, context) for each in maps(generator, "generators")] or [[]]
 
     def key(parameters: Parameters) -> tuple[str, ...]:
         flattened = flat(parameters)
@@ -324,9 +324,9 @@ def looked_at(value: Any, tree: RepositoryTree) -> Iterator[str]:
             yield from looked_at(each, tree)
 
 
-def _of_git(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
-    url, tree, go = str(generator.get("repoURL", "")), around.tree, around.go
-    if not around.same(url):
+def _of_git(generator: Mapping[str, Any], context: SetContext) -> list[Parameters]:
+    url, tree, go = str(generator.get("repoURL", "")), context.tree, context.go
+    if not context.same(url):
         raise NotImportable(f"its generator reads another repository, {url}", f"import {url}")
     prefix = str(generator.get("pathParamPrefix") or "")
     found: list[Parameters] = []
@@ -334,7 +334,7 @@ def _of_git(generator: Mapping[str, Any], around: SetContext) -> list[Parameters
         if prefix:
             dotted = {f"{prefix}.{key}": each for key, each in of_path.items()}
             of_path = {prefix: of_path} if go else dotted
-        found.append(_with_values({**more, **of_path}, generator, around))
+        found.append(_with_values({**more, **of_path}, generator, context))
     return found
 
 

@@ -31,14 +31,14 @@ class _ValuesFile:
     content: bytes
 
 
-def chart_values(draft: Draft, around: DiscoveryContext) -> str | bytes | None:
+def chart_values(draft: Draft, context: DiscoveryContext) -> str | bytes | None:
     """A values file in the chart, or several merged. Raises NotImportable."""
     check_settings(draft.helm)
     # The chart's own values apply in any case. A parameter such as `hosts[0]` changes a list of
     # theirs only if the Application names the file.
     in_lists = any("[" in str(each.get("name")) for each in maps(draft.helm, "parameters"))
     names = [each for each in _value_files(draft.helm) if each != "values.yaml" or in_lists]
-    found = _existing(draft, names, around)
+    found = _existing(draft, names, context)
     inline = any(draft.helm.get(key) for key in _INLINE)
     if not found and not inline:
         return None
@@ -63,31 +63,31 @@ def values_for_applications(
     return merged([(each, tree.read(each)) for each in files], helm)
 
 
-def remote_values(draft: Draft, around: DiscoveryContext) -> str | bytes | None:
+def remote_values(draft: Draft, context: DiscoveryContext) -> str | bytes | None:
     """Values for a chart in another repository, whose files can't be read. Raises NotImportable."""
     if not draft.helm:
         return None
     check_settings(draft.helm)
     names = [each for each in _value_files(draft.helm) if each != "values.yaml"]
     inside = [each for each in names if not each.startswith("$")]
-    here = _existing(draft, [each for each in names if each not in inside], around)
+    here = _existing(draft, [each for each in names if each not in inside], context)
     inline = any(draft.helm.get(key) for key in _INLINE)
     if inside and (len(inside) > 1 or here or inline):
         raise NotImportable(
             f"its values files {', '.join(inside)} are in another repository, and are merged "
             "with others",
-            f"merge them into one file, then {command_of(draft, around.tree)} --values FILE",
+            f"merge them into one file, then {command_of(draft, context.tree)} --values FILE",
         )
     if here or inline:
         return merged([(each.name, each.content) for each in here], draft.helm)
     return inside[0] if inside else None
 
 
-def _existing(draft: Draft, names: Iterable[str], around: DiscoveryContext) -> list[_ValuesFile]:
+def _existing(draft: Draft, names: Iterable[str], context: DiscoveryContext) -> list[_ValuesFile]:
     """The values files that exist. Raises NotImportable."""
     found = []
     for name in names:
-        if file := _file(draft, name, around):
+        if file := _file(draft, name, context):
             found.append(file)
         elif not draft.helm.get("ignoreMissingValueFiles"):
             raise NotImportable(f"its values file {name} does not exist", "correct the Application")
@@ -99,16 +99,16 @@ def _value_files(helm: Mapping[str, Any]) -> list[str]:
     return [str(each) for each in found] if isinstance(found, list) else []
 
 
-def _file(draft: Draft, name: str, around: DiscoveryContext) -> _ValuesFile | None:
+def _file(draft: Draft, name: str, context: DiscoveryContext) -> _ValuesFile | None:
     """A values file; None if it doesn't exist. Raises NotImportable."""
-    tree = around.tree
+    tree = context.tree
     path = resolve("", name.strip("/")) if name.startswith("/") else resolve(draft.path, name)
     if name.startswith("$"):
         ref, _, rest = name[1:].partition("/")
         source = draft.refs.get(ref) or ValuesSource("", None, "a source that does not exist")
         path = resolve(source.folder, rest)
         if source.elsewhere:
-            content = _fetched(draft, name, source, path or "", around)
+            content = _fetched(draft, name, source, path or "", context)
             return None if content is None else _ValuesFile(name, None, content)
     elif "://" in name:
         raise NotImportable(
@@ -119,16 +119,16 @@ def _file(draft: Draft, name: str, around: DiscoveryContext) -> _ValuesFile | No
 
 
 def _fetched(
-    draft: Draft, name: str, source: ValuesSource, path: str, around: DiscoveryContext
+    draft: Draft, name: str, source: ValuesSource, path: str, context: DiscoveryContext
 ) -> bytes | None:
     """A values file in another repository or at another revision. Raises NotImportable."""
     why = ""
-    if source.url and around.fetch:
+    if source.url and context.fetch:
         try:
-            return around.fetch(source.url, source.revision).read(path)
+            return context.fetch(source.url, source.revision).read(path)
         except UcpError as error:
             why = f", which can't be read: {' '.join(error.message.split())}"
     raise NotImportable(
         f"its values file {name} is in {source.elsewhere}{why}",
-        f"copy it to a file, then {command_of(draft, around.tree)} --values FILE",
+        f"copy it to a file, then {command_of(draft, context.tree)} --values FILE",
     )

@@ -33,7 +33,7 @@ from k8s_ucp.gitops.manifests.reachable import resolve
 
 
 def read_applications(
-    applications: Iterable[tuple[ArgoDocument, str | None]], around: DiscoveryContext
+    applications: Iterable[tuple[ArgoDocument, str | None]], context: DiscoveryContext
 ) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
     """Group Applications into apps. applications: each with its environment, if known."""
     findings: list[DiscoveredApp] = []
@@ -41,7 +41,7 @@ def read_applications(
     groups: dict[str, list[Draft]] = {}
     for document, environment in applications:
         try:
-            drafts = drafts_of(document, environment, around)
+            drafts = drafts_of(document, environment, context)
         except NotImportable as error:
             refusals.append(error.refusal(document.name, document.where))
             continue
@@ -49,13 +49,13 @@ def read_applications(
             groups.setdefault(each.name, []).append(each)
     for name, drafts in sorted(groups.items()):
         try:
-            findings.append(_finding(name, drafts, around))
+            findings.append(_finding(name, drafts, context))
         except NotImportable as error:
             refusals.append(error.refusal(name, drafts[0].document.where))
     return findings, refusals
 
 
-def _finding(name: str, drafts: list[Draft], around: DiscoveryContext) -> DiscoveredApp:
+def _finding(name: str, drafts: list[Draft], context: DiscoveryContext) -> DiscoveredApp:
     """One app of the Applications of its environments. Raises NotImportable."""
     drafts = _distinct(drafts)
     first = drafts[0]
@@ -64,7 +64,7 @@ def _finding(name: str, drafts: list[Draft], around: DiscoveryContext) -> Discov
         where = some_of(list(dict.fromkeys(each.document.where for each in drafts)))
         raise NotImportable(
             f"several Applications deploy the app {name} to one environment: {where}",
-            f"add them under different names: {_numbered(name, drafts, around.tree)}",
+            f"add them under different names: {_numbered(name, drafts, context.tree)}",
         )
     namespace, notes = _namespace(name, drafts)
     notes = (*notes, *dict.fromkeys(note for each in drafts for note in each.notes))
@@ -80,20 +80,20 @@ def _finding(name: str, drafts: list[Draft], around: DiscoveryContext) -> Discov
         notes=notes,
     )
     if first.remote is not None:
-        return _of_remote(drafts, common, around)
+        return _of_remote(drafts, common, context)
     if any(each.remote for each in drafts):
         raise NotImportable(
             "some environments use this repository and others another one",
-            how_to_add(first, around.tree),
+            how_to_add(first, context.tree),
         )
-    return _of_this_repository(drafts, common, around)
+    return _of_this_repository(drafts, common, context)
 
 
 def _of_this_repository(
-    drafts: Sequence[Draft], common: DiscoveredApp, around: DiscoveryContext
+    drafts: Sequence[Draft], common: DiscoveredApp, context: DiscoveryContext
 ) -> DiscoveredApp:
     """An app of the repository's own folders. Raises NotImportable."""
-    first, tree = drafts[0], around.tree
+    first, tree = drafts[0], context.tree
     kinds = {kind_of(tree, each.path) for each in drafts}
     if len(kinds) > 1:
         raise NotImportable(
@@ -115,12 +115,12 @@ def _of_this_repository(
             how_to_add(first, tree),
         )
     if kinds == {"helm"}:
-        read = {each.environment or "": chart_values(each, around) for each in drafts}
+        read = {each.environment or "": chart_values(each, context) for each in drafts}
         values: dict[str, str | bytes] = {
             key: text for key, text in read.items() if text is not None
         }
         if not common.environments:
-            values = {**values_of(tree, first.path, around.environments)[0], **values}
+            values = {**values_of(tree, first.path, context.environments)[0], **values}
         return replace(common, form="helm", path=first.path, values=values)
     found = plain_finding(tree, common.name, first.path, first.document.where)
     if found.form != "jsonnet" and not all(each.recurse for each in drafts):
@@ -190,9 +190,9 @@ def _check_depth(tree: RepositoryTree, folder: str) -> None:
 
 
 def _of_remote(
-    drafts: list[Draft], common: DiscoveredApp, around: DiscoveryContext
+    drafts: list[Draft], common: DiscoveredApp, context: DiscoveryContext
 ) -> DiscoveredApp:
-    first, tree = drafts[0], around.tree
+    first, tree = drafts[0], context.tree
     versions: Mapping[str, str | None] | None = {}
     if len({each.remote for each in drafts}) > 1:
         versions = chart_versions((each.environment, each.remote) for each in drafts)
@@ -210,7 +210,7 @@ def _of_remote(
             raise NotImportable("its environments have different folders", how_to_add(first, tree))
         overlays = {str(each.environment): each.path for each in drafts}
         return replace(common, path=folder, overlays=overlays, remote=first.remote)
-    values = {each.environment or "": remote_values(each, around) for each in drafts}
+    values = {each.environment or "": remote_values(each, context) for each in drafts}
     return replace(
         common,
         form="helm" if first.remote.chart or any(values.values()) else "kustomize",

@@ -55,7 +55,7 @@ def read_declared(
 
 
 def expand_declared(
-    documents: list[Declared], around: SetContext
+    documents: list[Declared], context: SetContext
 ) -> tuple[list[Declared], list[RefusedApp]]:
     """The Applications, including those of ApplicationSets."""
     found: list[Declared] = []
@@ -70,7 +70,7 @@ def expand_declared(
             try:
                 found += [
                     (each.document, environment or each.environment)
-                    for each in expand(document, around)
+                    for each in expand(document, context)
                 ]
             except NotImportable as error:
                 refusals.append(error.refusal(document.name, document.where))

@@ -48,18 +48,18 @@ class NotAlone(Exception):
 
 
 def chart_source(
-    release: ArgoDocument, source: ArgoDocument | None, around: FluxContext
+    release: ArgoDocument, source: ArgoDocument | None, context: FluxContext
 ) -> tuple[RemoteSource | None, str]:
     """(remote source of the chart, its folder there); None: in the tree. Raises NotAlone."""
     spec = part(release.content, "spec")
     if spec.get("postRenderers"):
         raise NotAlone("HelmRelease of Flux uses postRenderers")
     chart, source_spec = chart_of(release), part(source.content, "spec") if source else {}
-    if chart.get("valuesFiles") and not _is_local(source, around, chart):
+    if chart.get("valuesFiles") and not _is_local(source, context, chart):
         raise NotAlone("HelmRelease of Flux uses valuesFiles of a chart outside of this repository")
     url, ref = str(source_spec.get("url") or "").rstrip("/"), part(source_spec, "ref")
     name, version = str(chart.get("chart") or ""), _version(chart, ref)
-    if _is_local(source, around, chart):
+    if _is_local(source, context, chart):
         return None, resolve("", name) or ""
     if source is None or not url:
         raise NotAlone("HelmRelease of Flux: its chart is not declared in this repository")
@@ -79,15 +79,15 @@ def chart_source(
     return RemoteSource(url, version or None, name), ""
 
 
-def _is_local(source: ArgoDocument | None, around: FluxContext, chart: Mapping[str, Any]) -> bool:
+def _is_local(source: ArgoDocument | None, context: FluxContext, chart: Mapping[str, Any]) -> bool:
     """The chart is in a folder of the repository that is read."""
     named = part(chart, "sourceRef")
     if (source.kind if source else named.get("kind")) != "GitRepository":
         return False
     url = str(part(source.content, "spec").get("url") or "").rstrip("/") if source else ""
     # An operator of Flux creates the source of the repository itself, without a file.
-    is_own = around.same(url) if source else named.get("name") == OWN
-    return is_own and resolve("", str(chart.get("chart"))) in around.tree.charts
+    is_own = context.same(url) if source else named.get("name") == OWN
+    return is_own and resolve("", str(chart.get("chart"))) in context.tree.charts
 
 
 def values_of_files(release: ArgoDocument, tree: RepositoryTree) -> dict[str, Any]:

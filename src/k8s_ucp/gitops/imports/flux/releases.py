@@ -61,15 +61,15 @@ _SOURCES = ("HelmRepository", "OCIRepository", "GitRepository")
 
 
 def read_flux(
-    declared: Collection[ArgoDocument], around: FluxContext
+    declared: Collection[ArgoDocument], context: FluxContext
 ) -> Iterator[DiscoveredApp | RefusedApp]:
     """Releases as apps; folders without releases, and image automation, as refusals.
 
     Ignores sources and alerts.
     """
-    tree = around.tree
+    tree = context.tree
     of_files = [each for each in declared if API in str(each.content.get("apiVersion"))]
-    builds = _builds(of_files, around)
+    builds = _builds(of_files, context)
     read = {path for each in builds if not each.failure for path in each.read}
     ours: list[ArgoDocument] = [each for each in of_files if each.path not in read]
     built = list(documents_of(builds, of_files))
@@ -81,7 +81,7 @@ def read_flux(
             releases.setdefault(each.name, []).append(each)
     for each in of_files:
         if each.kind == "Kustomization":
-            yield from _folder(each, of_files, around)
+            yield from _folder(each, of_files, context)
     yield from _image_automation(of_files)
     changed = _changed(tree) if releases else frozenset()
     failures = {path: each.failure for each in builds for path in each.read if each.failure}
@@ -91,10 +91,10 @@ def read_flux(
         complete = [each for each in same_name if chart_of(each)]
         try:
             _refuse_changed(same_name, changed, failures)
-            found = _release(same_name, sources, around, noted)
+            found = _release(same_name, sources, context, noted)
         except NotAlone as error:
             lacks = ", which lacks what the kustomizations change" if error.is_patched else ""
-            flags = _flags_of_clusters(same_name, around) if error.is_repeated else ""
+            flags = _flags_of_clusters(same_name, context) if error.is_repeated else ""
             for release in complete or same_name:
                 command = command_of_release(release, source_of(release, sources))
                 yield release.refused(str(error), f"{flags}{command}{lacks}")
@@ -122,14 +122,14 @@ def _image_automation(of_flux: Sequence[ArgoDocument]) -> Iterator[RefusedApp]:
 
 
 def own_kustomizations(
-    declared: Collection[ArgoDocument], around: FluxContext
+    declared: Collection[ArgoDocument], context: FluxContext
 ) -> list[ArgoDocument]:
     """Flux's Kustomizations that deploy folders of this repository."""
     of_flux = [each for each in declared if API in str(each.content.get("apiVersion"))]
     return [
         each
         for each in of_flux
-        if each.kind == "Kustomization" and _elsewhere(each, of_flux, around) is None
+        if each.kind == "Kustomization" and _elsewhere(each, of_flux, context) is None
     ]
 
 
@@ -147,19 +147,19 @@ def _refuse_changed(
             raise NotAlone(f"{_PATCHED}{why}", is_patched=True)
 
 
-def _builds(of_flux: Sequence[ArgoDocument], around: FluxContext) -> list[FluxBuild]:
-    if around.build is None or not any(each.kind == "HelmRelease" for each in of_flux):
+def _builds(of_flux: Sequence[ArgoDocument], context: FluxContext) -> list[FluxBuild]:
+    if context.build is None or not any(each.kind == "HelmRelease" for each in of_flux):
         return []
 
     def elsewhere(document: ArgoDocument) -> bool:
-        return _elsewhere(document, of_flux, around) is not None
+        return _elsewhere(document, of_flux, context) is not None
 
-    tree = with_kustomizations(around.tree, of_flux, elsewhere)
-    return build_releases(tree, of_flux, around.environments, around.build, elsewhere)
+    tree = with_kustomizations(context.tree, of_flux, elsewhere)
+    return build_releases(tree, of_flux, context.environments, context.build, elsewhere)
 
 
 def _elsewhere(
-    document: ArgoDocument, of_flux: Sequence[ArgoDocument], around: FluxContext
+    document: ArgoDocument, of_flux: Sequence[ArgoDocument], context: FluxContext
 ) -> ArgoDocument | None:
     """The source of a Kustomization that deploys from another repository, else None."""
     named = part(part(document.content, "spec"), "sourceRef")
@@ -169,25 +169,25 @@ def _elsewhere(
         if (each.kind, each.name) == (named.get("kind"), named.get("name")):
             spec = part(each.content, "spec")
             revision = git_revision(part(spec, "ref")) or ""
-            if revision not in MOVING or not around.same(str(spec.get("url") or "")):
+            if revision not in MOVING or not context.same(str(spec.get("url") or "")):
                 return each
     return None
 
 
 def _folder(
-    document: ArgoDocument, of_flux: Sequence[ArgoDocument], around: FluxContext
+    document: ArgoDocument, of_flux: Sequence[ArgoDocument], context: FluxContext
 ) -> Iterator[RefusedApp]:
     """A refusal with the command for a Kustomization's folder, if that contains no Flux objects."""
     path = resolve("", str(part(document.content, "spec").get("path") or ""))
-    if source := _elsewhere(document, of_flux, around):
+    if source := _elsewhere(document, of_flux, context):
         yield document.refused(
             f"{_FLUX}; it deploys from another repository or branch", _of_folder(document, source)
         )
         return
-    used = around.tree.closure([path]) if path in around.tree.kustomizations else {}
+    used = context.tree.closure([path]) if path in context.tree.kustomizations else {}
     deploys = any(within(other.path, path or "") or other.path in used for other in of_flux)
-    if path in around.tree.folders and not deploys:
-        command = around.tree.origin.command(app_name(document.name), path or "")
+    if path in context.tree.folders and not deploys:
+        command = context.tree.origin.command(app_name(document.name), path or "")
         yield replace(document.refused(_FLUX, command), folder=path)
 
 
@@ -219,7 +219,7 @@ def _distinct(releases: Sequence[ArgoDocument]) -> list[ArgoDocument]:
     return found
 
 
-def _flags_of_clusters(releases: Sequence[ArgoDocument], around: FluxContext) -> str:
+def _flags_of_clusters(releases: Sequence[ArgoDocument], context: FluxContext) -> str:
     """Flags that make the clusters that deploy the releases known as environments.
 
     They are the folders in which the paths of their Kustomizations begin to differ.
@@ -230,20 +230,20 @@ def _flags_of_clusters(releases: Sequence[ArgoDocument], around: FluxContext) ->
     clusters = [each[same] for each in paths if len(each) > same + 1]
     if not same or len(clusters) < len(paths):
         return ""
-    flags = [f"--map {quote(each)}=ENV" for each in clusters if each not in around.environments]
+    flags = [f"--map {quote(each)}=ENV" for each in clusters if each not in context.environments]
     return f"{' '.join(flags)}, if these are environments; else " if flags else ""
 
 
-def _environment(release: ArgoDocument, around: FluxContext) -> str | None:
+def _environment(release: ArgoDocument, context: FluxContext) -> str | None:
     if isinstance(release, BuiltDocument):
         return release.build.environment
-    return in_path(release.path, around.environments)
+    return in_path(release.path, context.environments)
 
 
 def _release(
     releases: Sequence[ArgoDocument],
     sources: Sequence[ArgoDocument],
-    around: FluxContext,
+    context: FluxContext,
     noted: set[str],
 ) -> DiscoveredApp:
     """One app from a release, or from one per environment with the same name.
@@ -251,24 +251,24 @@ def _release(
     noted: folders whose other objects a note already lists; receives more. Raises NotAlone.
     """
     first = releases[0]
-    environments = [_environment(each, around) for each in releases]
+    environments = [_environment(each, context) for each in releases]
     if not all(map(chart_of, releases)):
         raise NotAlone(_PATCHED, is_patched=True)
     if len(releases) > 1 and (None in environments or len({*environments}) < len(environments)):
         raise NotAlone(
             "HelmRelease of Flux is declared several times under this name", is_repeated=True
         )
-    found = [chart_source(each, source_of(each, sources), around) for each in releases]
+    found = [chart_source(each, source_of(each, sources), context) for each in releases]
     remote, path = found[0]
     versions = versions_of(environments, found)
     values: dict[str, str | bytes] = {}
     for environment, each in zip(environments, releases, strict=True):
-        if values_of_release := _values(each, around.tree):
+        if values_of_release := _values(each, context.tree):
             values[environment or ""] = dump_all([values_of_release]).encode()
     spec = part(first.content, "spec")
     metadata = part(first.content, "metadata")
     given = spec.get("targetNamespace") or metadata.get("namespace")
-    namespace = str(given) if given else _target(first, around)
+    namespace = str(given) if given else _target(first, context)
     return DiscoveredApp(
         name=app_name(first.name),
         form="helm",
@@ -279,7 +279,7 @@ def _release(
         namespace=namespace,
         remote=remote,
         versions=versions,
-        notes=tuple(_notes(releases, values, namespace, around.tree, noted)),
+        notes=tuple(_notes(releases, values, namespace, context.tree, noted)),
     )
 
 
@@ -349,10 +349,10 @@ def _held(
     return found[0] if len(found) == 1 else None
 
 
-def _target(release: ArgoDocument, around: FluxContext) -> str | None:
+def _target(release: ArgoDocument, context: FluxContext) -> str | None:
     """The target namespace of the closest Flux Kustomization above the release's file."""
     found: dict[str, str] = {}
-    for each in around.tree.documents_of_argocd:
+    for each in context.tree.documents_of_argocd:
         spec = part(each.content, "spec")
         path = resolve("", str(spec.get("path") or ""))
         namespace = spec.get("targetNamespace")
