@@ -62,9 +62,9 @@ class Ports:
             return {name: known[name] for name in names}
         with self._opened() as table:
             others = {port for who in table.keys() - {owner} for port in table[who].values()}
-            mine = table.setdefault(owner, {})
-            mine.update({n: p for n, p in known.items() if n in names and p not in others})
-            missing = [name for name in names if name not in mine]
+            own = table.setdefault(owner, {})
+            own.update({n: p for n, p in known.items() if n in names and p not in others})
+            missing = [name for name in names if name not in own]
             taken = {port for ports in table.values() for port in ports.values()}
             # The start depends on the registry's path, so two users' registries rarely collide.
             free = choose(
@@ -73,8 +73,8 @@ class Ports:
                 taken,
                 can_listen,
             )
-            mine.update(zip(missing, free, strict=True))
-            return {name: mine[name] for name in names}
+            own.update(zip(missing, free, strict=True))
+            return {name: own[name] for name in names}
 
     def claim(self, owner: str, ports: Mapping[str, int]) -> None:
         """Register ports that an owner has already, such as after the registry file was lost.

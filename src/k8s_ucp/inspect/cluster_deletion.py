@@ -113,15 +113,15 @@ def cluster_resources(
 
     Without databases and their networks, which are in another Application and stay.
     """
-    mine = [each for each in applications if each["metadata"]["name"] == CLUSTERS]
+    declaring = [each for each in applications if each["metadata"]["name"] == CLUSTERS]
     declared = {
         (str(each.get("group")), each["kind"], each.get("name"))
-        for application in mine
+        for application in declaring
         for each in (application.get("status") or {}).get("resources") or []
     }
     return [
         each
-        for each in environment_resources(kube, mine)
+        for each in environment_resources(kube, declaring)
         if environment in (None, each["metadata"]["labels"][names.ENVIRONMENT])
         and (each["apiVersion"].partition("/")[0], each["kind"], each["metadata"]["name"])
         in declared

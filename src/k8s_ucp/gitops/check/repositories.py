@@ -105,11 +105,14 @@ class CheckResult:
 
     def over(self, other: CheckResult) -> CheckResult:
         """Merge both results: this one is about the state in git, `other` about the next render."""
-        mine, suppressed = set(self.findings), {each.finding for each in self.ignored}
+        findings, suppressed = set(self.findings), {each.finding for each in self.ignored}
         return CheckResult(
-            sorted(mine | (set(other.findings) - suppressed)),
+            sorted(findings | (set(other.findings) - suppressed)),
             sorted(
-                {*self.ignored, *(e for e in other.ignored if e.finding not in mine | suppressed)}
+                {
+                    *self.ignored,
+                    *(e for e in other.ignored if e.finding not in findings | suppressed),
+                }
             ),
             sorted({*self.notes, *other.notes}),
             [each for each in self.unused if each in other.unused],

@@ -133,7 +133,7 @@ def first_equal(
             case ["apps", app, "overlays", environment, name]:
                 overlays.setdefault((app, environment), {})[name] = content
     return {
-        (app, environment): next(each for each in environments if overlays.get((app, each)) == mine)
-        for (app, environment), mine in overlays.items()
-        if environment in environments and "Chart.yaml" not in mine
+        (app, environment): next(each for each in environments if overlays.get((app, each)) == own)
+        for (app, environment), own in overlays.items()
+        if environment in environments and "Chart.yaml" not in own
     }

@@ -271,9 +271,9 @@ def resolutions_from(ours: list[str], theirs: list[str]) -> Resolutions:
 
     def of(name: str, paths: list[str]) -> frozenset[str]:
         prefixes = tuple(f"{each}:" for each in names)
-        mine = [each.removeprefix(f"{name}:") for each in paths if each.startswith(f"{name}:")]
+        own = [each.removeprefix(f"{name}:") for each in paths if each.startswith(f"{name}:")]
         both = [each for each in paths if not each.startswith(prefixes)]
-        return frozenset(mine + both)
+        return frozenset(own + both)
 
     core, apps = (Choices(of(name, ours), of(name, theirs)) for name in names)
     return Resolutions(core, apps)

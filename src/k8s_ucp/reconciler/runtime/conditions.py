@@ -138,8 +138,10 @@ class StatusWriter:
             last = self._last.get(item["metadata"]["uid"])
         if last is None:
             return item
-        mine, seen = (int(each["metadata"].get("resourceVersion") or 0) for each in (last, item))
-        return last if mine > seen else item
+        written, observed = (
+            int(each["metadata"].get("resourceVersion") or 0) for each in (last, item)
+        )
+        return last if written > observed else item
 
     def _dropped(self, uid: str, status: Mapping[str, Any]) -> bool:
         """Whether we wrote a condition before that has to be removed now."""

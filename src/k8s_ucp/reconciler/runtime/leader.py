@@ -43,8 +43,8 @@ class Holder:
     @classmethod
     def here(cls, place: str) -> Holder:
         """This process."""
-        mine = process.identify(os.getpid())
-        return cls(place, os.getpid(), mine.start if mine else "0.0")
+        process_identity = process.identify(os.getpid())
+        return cls(place, os.getpid(), process_identity.start if process_identity else "0.0")
 
     def __str__(self) -> str:
         return f"{self.place}/{self.pid}/{self.start}"

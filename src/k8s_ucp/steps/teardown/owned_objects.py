@@ -100,14 +100,14 @@ class OwnedObjects:
 
     def to_delete(self) -> list[Object]:
         """Managed resources that a teardown deletes, including parts of claims."""
-        mine = {each["metadata"]["uid"] for each in (*self.cloud_clusters, *self.networks)}
+        uids = {each["metadata"]["uid"] for each in (*self.cloud_clusters, *self.networks)}
         claimed = {
             each["metadata"]["uid"] for each in self.claims if self.context.teardown.delete_data
         }
         return [
             each
             for each in self.managed
-            if each["metadata"]["uid"] in mine or claimed & set(_owners(each))
+            if each["metadata"]["uid"] in uids or claimed & set(_owners(each))
         ]
 
 

@@ -89,24 +89,24 @@ def build_releases(
     deployed: dict[str, set[str | None]] = {each: set() for each in releases}
     for overlaid in [*_deployed(tree, of_flux, elsewhere), *_roots(tree, environments)]:
         made_of = tree.closure([overlaid.folder])
-        mine = releases & made_of.keys()
+        included = releases & made_of.keys()
         environment = _environment(overlaid, environments)
-        if not mine or (
-            overlaid.by is None and all(_is_among(environment, deployed[one]) for one in mine)
+        if not included or (
+            overlaid.by is None and all(_is_among(environment, deployed[one]) for one in included)
         ):
             continue
         makes_others = _makes_others(made_of, overlaid)
         if overlaid.by or makes_others:
-            for one in mine:
+            for one in included:
                 deployed[one].add(environment)
-        chosen.append((overlaid, mine, makes_others))
-    changed = {one for _, mine, makes_others in chosen if makes_others for one in mine}
+        chosen.append((overlaid, included, makes_others))
+    changed = {one for _, included, makes_others in chosen if makes_others for one in included}
     return [
         _built(tree, each, environments, build)
-        for each, mine, makes_others in chosen
+        for each, included, makes_others in chosen
         # Beside the builds of other environments, the release in the file would not be noticed.
         if makes_others
-        or (_environment(each, environments) is not None and not changed.isdisjoint(mine))
+        or (_environment(each, environments) is not None and not changed.isdisjoint(included))
     ]
 
 

@@ -234,9 +234,9 @@ def dns_cloud(topology: Topology, provider: str) -> CloudInfo | None:
     """The cloud with the DNS records: the cluster's own, else the first one with a credential."""
     sources, own = topology.spec.credentials, PROVIDERS[provider].cloud
     able = [each for each in CLOUDS.values() if each.dns]
-    mine = [each for each in able if each.name == own]
+    same = [each for each in able if each.name == own]
     having = [each for each in able if getattr(sources, each.name, None) is not None]
-    return next(iter(mine + having), None)
+    return next(iter(same + having), None)
 
 
 def bucket_cloud(provider: str) -> CloudInfo | None:

@@ -58,10 +58,10 @@ def database_access(topology: Topology, environment: Environment) -> ClusterOver
     references: set[str] = set()
     patches: Patches = []
     for cloud in CLOUDS.values():
-        mine = [each for each in found if each.provider == cloud.name]
-        if not (mine and cloud.services):
+        of_cloud = [each for each in found if each.provider == cloud.name]
+        if not (of_cloud and cloud.services):
             continue
-        region = database_region(mine[0], environment)
+        region = database_region(of_cloud[0], environment)
         if cloud.services.access:
             bases.append(f"base/{cloud.name}-access")
             references |= set(cloud.services.access)
