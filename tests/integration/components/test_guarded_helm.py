@@ -10,6 +10,7 @@ import pytest
 
 from k8s_ucp.components.host.guarded_programs import write_helm
 from k8s_ucp.tools.toolbox import Toolbox
+from tests.raw_server import server
 
 Completed = subprocess.CompletedProcess[str]
 
@@ -89,6 +90,18 @@ def test_a_schema_of_values_shows_no_file_of_the_machine(tmp_path: Path, guarded
     refused = render()
     assert refused.returncode == 1 and "s3cret" not in refused.stderr
     assert "refused: charts/sub/values.schema.json refers to file:" in refused.stderr
+
+
+def test_values_are_not_loaded_over_plain_http(tmp_path: Path, guarded: Path) -> None:
+    """Such as an address that only this machine can reach."""
+    (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: x, version: 1.0.0}")
+    with server(lambda connection: connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n{}")) as (
+        url,
+        requests,
+    ):
+        done = run(guarded, "x", tmp_path, "--values", f"{url}/values.yaml")
+    assert done.returncode == 1 and "refusing to use HTTP_PROXY" in done.stderr
+    assert not requests
 
 
 def test_the_script_is_written_once(guarded: Path, toolbox: Toolbox) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from k8s_ucp.components.host.guarded_programs import write_kustomize
 from k8s_ucp.gitops.manifests.kustomize import git_protocols
 from k8s_ucp.tools.toolbox import Toolbox
+from tests.raw_server import server
 
 SECRET = "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {word: s3cret}}\n"
 
@@ -36,3 +37,21 @@ def test_a_remote_base_is_no_repository_of_this_machine(tmp_path: Path, toolbox:
         said = build(*transports)
         assert "s3cret" not in said
         assert "transport 'file' not allowed" in said
+
+
+def test_a_file_is_not_loaded_over_plain_http(tmp_path: Path, toolbox: Toolbox) -> None:
+    """Such as an address that only this machine can reach."""
+    with server(lambda connection: connection.sendall(b"HTTP/1.0 200 OK\r\n\r\ns3cret")) as (
+        url,
+        requests,
+    ):
+        (tmp_path / "kustomization.yaml").write_text(
+            f"configMapGenerator: [{{name: x, files: ['word={url}/word']}}]\n"
+        )
+        (guarded := tmp_path / "guard").mkdir(mode=0o700)
+        write_kustomize(guarded, toolbox.path("kustomize"), git_protocols(("http",)))
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+        argv = [guarded / "kustomize", "build", tmp_path]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert "refusing to use HTTP_PROXY" in done.stderr
+    assert not requests and "s3cret" not in done.stdout

@@ -5,7 +5,8 @@ container could. helm would read files outside of the repository, pack charts fr
 (local_charts.py), and read Argo CD's variables, if a repository names them the right way. A remote
 base of kustomize can be a `file://` URL, of any git repository that the user can read, so
 kustomize's git uses only the transports that `ucp check` allows; Argo CD's own git isn't affected.
-`ucp check` takes the same care (gitops/manifests).
+Over plain http both would load what only this machine can reach, such as a port on loopback or a
+cloud's metadata. `ucp check` takes the same care (gitops/manifests).
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import shlex
 import sys
 from pathlib import Path
 
+from k8s_ucp.gitops.manifests.kustomize import NO_HTTP
 from k8s_ucp.workspace import FOLDER_MODE, write_private_file
 
+_NO_HTTP = " ".join(f"{name}={value}" for name, value in NO_HTTP.items())
 _HELM = """#!/bin/sh
 # Written by k8s-ucp. helm splits the name of a file with values at commas, so that its second part
 # could be any file of this machine: quoted, it is one name. A name of a release can be a template,
@@ -34,6 +37,8 @@ schema='/values\\.schema\\.json$'
 if test "$1 $2" = "template ." && find -L . 2>/dev/null | grep -q -e "$schema" -e '\\.tgz$'; then
   {python} -I -m k8s_ucp.components.host.local_charts schemas || exit 1
 fi
+# Files with values can be URLs. Go refuses those over plain http if both variables are set.
+test "$1" != template || export {no_http}
 left=$#
 option=
 while test "$left" -gt 0; do
@@ -53,8 +58,9 @@ exec {program} "$@"
 
 
 _KUSTOMIZE = """#!/bin/sh
-# Written by k8s-ucp. A remote base must not be a repository of this machine.
-export GIT_ALLOW_PROTOCOL={protocols}
+# Written by k8s-ucp. A remote base must not be a repository of this machine, nor a file over plain
+# http, which Go refuses if both of the other variables are set.
+export GIT_ALLOW_PROTOCOL={protocols} {no_http}
 exec {program} "$@"
 """
 
@@ -62,7 +68,8 @@ exec {program} "$@"
 def write_helm(folder: Path, program: Path) -> Path:
     """Write it to a private folder, for the beginning of a PATH. Returns the folder."""
     python, quoted = shlex.quote(sys.executable), shlex.quote(str(program))
-    return _write(folder / "helm", _HELM.format(python=python, program=quoted))
+    text = _HELM.format(python=python, program=quoted, no_http=_NO_HTTP)
+    return _write(folder / "helm", text)
 
 
 def write_kustomize(folder: Path, program: Path, protocols: str) -> Path:
@@ -71,7 +78,7 @@ def write_kustomize(folder: Path, program: Path, protocols: str) -> Path:
     protocols: as in git's variable GIT_ALLOW_PROTOCOL.
     """
     quoted = shlex.quote(str(program))
-    text = _KUSTOMIZE.format(program=quoted, protocols=shlex.quote(protocols))
+    text = _KUSTOMIZE.format(program=quoted, protocols=shlex.quote(protocols), no_http=_NO_HTTP)
     return _write(folder / "kustomize", text)
 
 

@@ -34,7 +34,7 @@ _KNOWN = {*_TRANSPORTS, "file", "git", "http"}
 """Transports that `also` may add: those that can't start arbitrary programs."""
 _FOR_GIT = ("GIT_SSL_CAINFO", "GIT_SSH_COMMAND")
 """Settings for reaching a host that only git has; no other git variables are passed on."""
-_NO_HTTP = {"REQUEST_METHOD": "GET", "HTTP_PROXY": "http://127.0.0.1:1"}
+NO_HTTP = {"REQUEST_METHOD": "GET", "HTTP_PROXY": "http://127.0.0.1:1"}
 """With both set, Go refuses requests over plain http (golang.org/s/cgihttpproxy).
 
 That includes loopback addresses, for which it would use no proxy, and redirects from https.
@@ -200,7 +200,7 @@ def _environment(work: Path, log: Path, also: Collection[str]) -> dict[str, str]
             transports=git_protocols(also),
             named=" | ".join(shlex.quote(f"{a}{b}") for a in repositories for b in ("", ".git"))
             or "''",
-            unset=" ".join(_NO_HTTP),
+            unset=" ".join(NO_HTTP),
             submodules=":".join(_TRANSPORTS),
             log=shlex.quote(str(log)),
             git=shlex.quote(str(find_program("git") or "")),
@@ -212,4 +212,4 @@ def _environment(work: Path, log: Path, also: Collection[str]) -> dict[str, str]
     clones.mkdir()
     kept = {name: os.environ[name] for name in _FOR_GIT if name in os.environ}
     folders = {"PATH": str(programs), "TMPDIR": str(clones)}
-    return {**passed_on(), **kept, **_NO_HTTP, **_COLLECTING, **folders}
+    return {**passed_on(), **kept, **NO_HTTP, **_COLLECTING, **folders}
