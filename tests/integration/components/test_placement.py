@@ -469,6 +469,18 @@ def test_a_foreign_process_on_our_socket_is_named_and_left_alone(placement: Host
             stranger.stdout.close()
 
 
+def test_a_supervisord_of_another_user_is_not_asked(
+    placement: HostPlacement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Since a reboot, anyone could have created its folder in /tmp, and name PIDs to be ended."""
+    run(placement, "one")
+    user = os.getuid()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getuid", lambda: user + 1)
+        assert not placement.is_running() and not placement.states()
+    assert placement.is_running() and placement.states()
+
+
 def test_a_file_in_place_of_the_socket_is_named_and_kept(placement: HostPlacement) -> None:
     placement.runtime.mkdir(parents=True)
     path = placement.runtime / "supervisor.sock"

@@ -6,9 +6,13 @@ XML-RPC client only needs a connection to a socket.
 
 from __future__ import annotations
 
+import errno
 import http.client
+import os
 import socket
+import struct
 import xmlrpc.client
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,11 +49,15 @@ class ProgramState:
 
 
 class SupervisorClient:
-    """A connection to one supervisord; not thread-safe."""
+    """A connection to one supervisord; not thread-safe.
 
-    def __init__(self, path: Path) -> None:
+    users: whose supervisord it may be; by default, the user's own. After a reboot, anyone could
+    have created the folder in /tmp, and name any process as one to be stopped.
+    """
+
+    def __init__(self, path: Path, users: Collection[int] = ()) -> None:
         self._path = path
-        self._transport = _Transport(path)
+        self._transport = _Transport(path, users or {os.getuid()})
         self._server = xmlrpc.client.ServerProxy("http://supervisor", transport=self._transport)
 
     def __enter__(self) -> SupervisorClient:
@@ -121,34 +129,46 @@ class SupervisorClient:
 
 def peer(path: Path) -> int | None:
     """PID of the process that listens on a UNIX socket; None if the system can't tell."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return None
     with socket.socket(socket.AF_UNIX) as client, suppress(OSError):
         client.settimeout(1)
         client.connect(str(path))
-        return int.from_bytes(client.getsockopt(socket.SOL_SOCKET, option, 12)[:4], "little")
+        pid, _ = _listener(client)
+        return pid
     return None
 
 
+def _listener(client: socket.socket) -> tuple[int | None, int | None]:
+    """(PID, user) of the process that listens on a UNIX socket; None if the system can't tell."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None, None
+    pid, user, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, option, 12))
+    return pid, user
+
+
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, users: Collection[int]) -> None:
         super().__init__("supervisor", timeout=CALL_SECONDS)
         self._path = path
+        self._users = users
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(cast("float", self.timeout))
         self.sock.connect(str(self._path))
+        _, user = _listener(self.sock)
+        if user is not None and user not in self._users:
+            raise PermissionError(errno.EPERM, "another user listens there")
 
 
 class _Transport(xmlrpc.client.Transport):
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, users: Collection[int]) -> None:
         super().__init__()
         self._path = path
+        self._users = users
 
     def make_connection(self, host: object) -> http.client.HTTPConnection:  # noqa: ARG002
         if not self._connection[1]:
-            connection = _Connection(self._path)
+            connection = _Connection(self._path, self._users)
             self._connection = ("supervisor", connection)
         return cast("http.client.HTTPConnection", self._connection[1])

@@ -75,7 +75,7 @@ class Supervisord:
             raise SupervisorSilent(
                 f"the supervisord on {self.socket} belongs to a workspace that was moved: {place}"
             )
-        return SupervisorClient(self.socket)
+        return SupervisorClient(self.socket, self._users())
 
     def moved_to(self) -> Path | None:
         """The folder of the supervisord on its socket if that was moved, and this is in its place.
@@ -119,7 +119,8 @@ class Supervisord:
             with self.control() as control:
                 found = control.identification()
         except SupervisorSilent as error:
-            if isinstance(error.__cause__, ConnectionRefusedError | FileNotFoundError):
+            nobody = ConnectionRefusedError | FileNotFoundError | PermissionError
+            if isinstance(error.__cause__, nobody):
                 return False
             ours = self.identity()
             if ours and ours.pid == peer(self.socket):
@@ -264,6 +265,14 @@ class Supervisord:
                     path.unlink(missing_ok=True)
         with suppress(OSError):
             self.socket.parent.rmdir()
+
+    def _users(self) -> set[int]:
+        """Who may have started it; root also works for the owner of the state folder."""
+        users = {os.getuid()}
+        if 0 in users:
+            with suppress(OSError):
+                users.add(self.folder.stat().st_uid)
+        return users
 
     def _is_ours(self, pid: int) -> bool:
         """In a copy of the folder, the record names the original's supervisord."""
