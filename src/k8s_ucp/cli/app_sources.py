@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.redaction import holds_credential
+from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import cache_folder
 
 if TYPE_CHECKING:
@@ -47,27 +46,18 @@ def credential_for(call: Invocation, topology: Topology, app: App) -> Credential
     Raises BadCredential, UsageError for a URL with a password.
     """
     from k8s_ucp.cli.git_credentials import credential_of, named_credential
+    from k8s_ucp.gitops.manifests.sources import refuse_password
 
     name = app.chart.auth if app.chart else app.auth
     source = app.chart.repo if app.chart else app.repo or ""
-    _refuse_password(
-        source, "use the URL without it, and --auth NAME with a credential of ucp.yaml"
+    refuse_password(
+        source, next="use the URL without it, and --auth NAME with a credential of ucp.yaml"
     )
     if name is not None:
         return named_credential(name, topology, call.workspace, source)
     git = topology.spec.git
     ours = {_site(each) for each in (git.core, git.apps) if each}
     return credential_of(topology, call.workspace) if _site(app.repo or "") in ours else None
-
-
-def _refuse_password(url: str, advice: str) -> None:
-    """Git and helm get URLs as arguments; ucp.yaml, which would get it too, can't contain one."""
-    if holds_credential(url):
-        raise UsageError(
-            "the repository's URL contains a user or password, which other users could see in the "
-            "process list",
-            next=advice,
-        )
 
 
 def _site(url: str) -> str:
@@ -129,13 +119,14 @@ def _chart_of(
 ) -> tuple[ChartRef, Credential | None, str | None]:
     """(repository, credential, digest if ucp.yaml records one for this version)"""
     from k8s_ucp.gitops.manifests.chart_source import ChartRef
+    from k8s_ucp.gitops.manifests.sources import refuse_password
     from k8s_ucp.gitops.promotion.overlay import config_file
 
     if missing.repo:
-        _refuse_password(
+        refuse_password(
             missing.repo,
-            f"remove `repo` from .promotion.yaml of {missing.app}, and name the chart's repository "
-            "and its credential in ucp.yaml (chart.repo, chart.auth)",
+            next=f"remove `repo` from .promotion.yaml of {missing.app}, and name the chart's "
+            "repository and its credential in ucp.yaml (chart.repo, chart.auth)",
         )
         return ChartRef(missing.repo.rstrip("/"), missing.chart), None, None
     if topology:

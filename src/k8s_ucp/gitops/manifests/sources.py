@@ -13,6 +13,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.git.failures import redact
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, multiplied, plain_text
+from k8s_ucp.redaction import holds_credential
 from k8s_ucp.topology.transports import is_http
 
 FIELDS = (
@@ -72,6 +73,16 @@ def by_http(address: str) -> str:
         f"{redact(address)} is fetched by plain http, which others can change in transit: "
         "use https or ssh"
     )
+
+
+def refuse_password(url: str, *, next: str) -> None:
+    """Raise UsageError for a URL with a credential: programs get URLs as arguments."""
+    if holds_credential(url):
+        raise UsageError(
+            "the repository's URL contains a user or password, which other users could see in "
+            "the process list",
+            next=next,
+        )
 
 
 def refused(entry: str, also: Collection[str] = ()) -> str | None:

@@ -15,6 +15,7 @@ from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed, SettingsUnreadable, redact
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository, is_bare, used_address
+from k8s_ucp.gitops.manifests.sources import refuse_password
 from k8s_ucp.gitops.promotion.branch import (
     RemoteBranch,
     Writer,
@@ -23,7 +24,6 @@ from k8s_ucp.gitops.promotion.branch import (
     working_clone,
 )
 from k8s_ucp.gitops.promotion.tip import GitTip
-from k8s_ucp.redaction import holds_credential
 from k8s_ucp.workspace import Workspace, enclosing_workspace
 
 
@@ -62,7 +62,9 @@ def resolve_repository(
         return _at(path.resolve(), branch, credential)
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/\s]+:", repo):
         raise UsageError(f"{repo} does not exist", next="set --repo to a folder or a URL")
-    refuse_password(repo)
+    refuse_password(
+        repo, next="use the URL without it, and set the token in the variable UCP_GIT_TOKEN"
+    )
     return RepositoryRef(url=repo, branch=branch, credential=_sent(credential, repo))
 
 
@@ -83,16 +85,6 @@ def _sent(credential: Credential | None, url: str) -> Credential | None:
         )
     # file:// needs no credential, and http credentials are only for http remotes.
     return credential if address.lower().startswith(("http://", "https://")) else None
-
-
-def refuse_password(url: str) -> None:
-    """Raise UsageError for a URL with a password, which every user of the machine can see."""
-    if holds_credential(url):
-        raise UsageError(
-            "the repository's URL contains a credential, which other users could see "
-            "in the process list",
-            next="use the URL without it, and set the token in the variable UCP_GIT_TOKEN",
-        )
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def test_a_workspace_without_its_repositories_is_still_called_one(tmp_path: Path
     ],
 )
 def test_a_url_with_a_credential_is_refused_on_every_transport(tmp_path: Path, url: str) -> None:
-    with pytest.raises(UsageError, match="contains a credential") as caught:
+    with pytest.raises(UsageError, match="contains a user or password") as caught:
         resolve_repository(url, "", Workspace(tmp_path), None, None)
     assert "hunter2" not in str(caught.value)
 
