@@ -42,7 +42,11 @@ from k8s_ucp.gitops.check.guard_rails import GuardRailRules
 from k8s_ucp.gitops.check.locations import Locations
 from k8s_ucp.gitops.check.objects import Object, find_faults, mirrored_in
 from k8s_ucp.gitops.check.permissions import Permissions
-from k8s_ucp.gitops.check.shared_namespaces import SharedNamespaces, with_neighbors
+from k8s_ucp.gitops.check.shared_namespaces import (
+    SharedNamespaces,
+    provided_by,
+    with_neighbors,
+)
 from k8s_ucp.gitops.check.suppressions import (
     IgnoredFinding,
     Triage,
@@ -423,8 +427,8 @@ def _overlay_faults(
         app, environment = permissions.of(apps[folder]), folder.rpartition("/")[2]
         known = mirrored_in(core_objects, app.home, environment)
         beside = shared.get(environment, SharedNamespaces())
-        known = known.and_also({*app.from_outside, *beside.others(app.app)}) if known else None
         neighbors = beside.neighbors(app.app)
+        known = known.and_also({*app.from_outside, *provided_by(neighbors)}) if known else None
     refused = permissions.faults(apps[folder], found) if permissions and folder in apps else ()
     faults = find_faults(found, known, neighbors=neighbors)
     yield from (replace(each, path=folder) for each in chain(faults, refused))

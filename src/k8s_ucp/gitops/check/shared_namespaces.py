@@ -42,11 +42,11 @@ class SharedNamespaces:
             for each in objects
         ]
 
-    def others(self, app: str) -> set[str]:
-        """`Kind/name` of the Secrets and ConfigMaps that other apps create in these namespaces."""
-        beside = self.neighbors(app)
-        made = {(str(each.get("kind")), name_of(each)) for each in beside} | created_by(beside)
-        return {f"{kind}/{name}" for kind, name in made if kind in _READ}
+
+def provided_by(neighbors: Sequence[Object]) -> set[str]:
+    """`Kind/name` of the Secrets and ConfigMaps that these objects are or create."""
+    made = {(str(each.get("kind")), name_of(each)) for each in neighbors} | created_by(neighbors)
+    return {f"{kind}/{name}" for kind, name in made if kind in _READ}
 
 
 def with_neighbors(apps: Collection[str], topology: Topology | None) -> set[str]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from k8s_ucp.gitops.check.objects import named
-from k8s_ucp.gitops.check.shared_namespaces import SharedNamespaces, with_neighbors
+from k8s_ucp.gitops.check.shared_namespaces import (
+    SharedNamespaces,
+    provided_by,
+    with_neighbors,
+)
 from k8s_ucp.topology import App
 from tests.unit.gitops.topologies import demo
 
@@ -22,11 +26,15 @@ def test_what_another_app_creates_in_a_namespace_of_the_app_is_provided() -> Non
     shared.add("web-more", "shop", [item("Secret", "login"), item("Service", "web")])
     shared.add("secrets", "secrets", [item("ConfigMap", "conf", "jobs"), sealed])
     shared.add("other", "other", [item("Secret", "own"), {"kind": "Secret", "metadata": 1}])
-    assert shared.others("web") == {"Secret/login", "ConfigMap/conf", "Secret/token"}
+    assert provided_by(shared.neighbors("web")) == {
+        "Secret/login",
+        "ConfigMap/conf",
+        "Secret/token",
+    }
     assert [named(each) for each in shared.neighbors("web")] == [
         *("Secret/login", "Service/web", "ConfigMap/conf", "SealedSecret/token")
     ]
-    assert shared.others("other") == shared.others("unknown") == set()
+    assert shared.neighbors("other") == shared.neighbors("unknown") == []
 
 
 def test_apps_that_share_a_namespace_are_checked_together() -> None:

@@ -115,7 +115,7 @@ def _missing(
     beside: of apps of which only what they create counts.
     """
     from k8s_ucp.gitops.check.objects import mirrored_in, missing
-    from k8s_ucp.gitops.check.shared_namespaces import SharedNamespaces
+    from k8s_ucp.gitops.check.shared_namespaces import SharedNamespaces, provided_by
     from k8s_ucp.gitops.manifests.yaml_text import documents
 
     syncers = [
@@ -132,7 +132,7 @@ def _missing(
         created.add(name, apps[name].home, items)
     for name, environment, items in built:
         mirrored = mirrored_in(syncers, apps[name].home, environment)
-        also = {*apps[name].from_outside, *shared[environment].others(name)}
+        also = {*apps[name].from_outside, *provided_by(shared[environment].neighbors(name))}
         yield name, missing(items, mirrored.and_also(also) if mirrored else None)
 
 
