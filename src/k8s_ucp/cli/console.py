@@ -315,9 +315,11 @@ def table(
         *[[_cell(cell) for cell in row] for row in rows],
     ]
     limit = sys.maxsize if width is None else width
-    kept = _fitting_columns(lines, [each in spare for each in columns], limit)
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    kept = _fitting_columns(lines, widths, [each in spare for each in columns], limit)
     lines = [[line[index] for index in kept] for line in lines]
-    widths = _fitting(_widths(lines), [len(each) for each in lines[0]], limit)
+    heads = [len(each) for each in lines[0]]
+    widths = _fitting([widths[index] for index in kept], heads, limit)
     return "\n".join(
         _GAP.join(
             _cut(cell, size).ljust(size) for cell, size in zip(line, widths, strict=True)
@@ -326,18 +328,13 @@ def table(
     )
 
 
-def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-
-
 def _fitting_columns(
-    lines: Sequence[Sequence[str]], spare: Sequence[bool], width: int
+    lines: Sequence[Sequence[str]], widths: Sequence[int], spare: Sequence[bool], width: int
 ) -> list[int]:
     """Indexes of the columns that remain: empty ones go first, then spare ones, while it is needed.
 
     lines: with the header.
     """
-    widths = _widths(lines)
     indexes = range(len(widths))
     empty = [each for each in indexes if {line[each] for line in lines[1:]} == {_EMPTY}]
     kept = list(indexes)
