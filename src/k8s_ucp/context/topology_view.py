@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -42,6 +41,7 @@ from k8s_ucp.topology.placement import in_pods
 from k8s_ucp.topology.transports import transports
 from k8s_ucp.topology.values import in_seconds
 from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
+from k8s_ucp.workspace.identity import advice_for_copy
 
 PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS, *reconciler.PORTS)
 SIMULATED_PORTS = (*cloud.PORTS, *composition_functions.PORTS)
@@ -119,8 +119,7 @@ class TopologyView:
             raise UcpError(
                 f"{self.workspace.root} is a copy of {original}, to which the running core "
                 f"cluster {core} belongs",
-                next=f"add --workspace {shlex.quote(original)} to the command; or ucp start, to "
-                "start the copy",
+                next=advice_for_copy(original),
             )
 
     def core_responds(self) -> bool:

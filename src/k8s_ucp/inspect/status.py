@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from k8s_ucp.reconciler.runtime.conditions import first_of, is_true
 from k8s_ucp.sync_status import sync_of
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import is_simulated
+from k8s_ucp.workspace.identity import advice_for_copy
 
 Status = dict[str, Any]
 
@@ -67,8 +67,7 @@ def why_stopped(topology: str, snapshot: ClusterSnapshot, start: str) -> tuple[s
     if not snapshot.original:
         return f"{topology} is stopped", start
     message = f"{topology} was not started in this copy of the workspace {snapshot.original}"
-    original = shlex.quote(snapshot.original)
-    return message, f"add --workspace {original} to the command; or {start}, to start the copy"
+    return message, advice_for_copy(snapshot.original, start)
 
 
 def is_healthy(data: Status) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -59,6 +60,11 @@ def original_of(root: Path) -> str:
     if identity is None or identity.root in ("", str(root)) or _identity(root) is not None:
         return ""
     return identity.root
+
+
+def advice_for_copy(original: str, start: str = "ucp start") -> str:
+    """What to do in a copy of a workspace. start: the command that starts it."""
+    return f"add --workspace {shlex.quote(original)} to the command; or {start}, to start the copy"
 
 
 def settle_identity(root: Path) -> None:
