@@ -107,12 +107,12 @@ def _taken_within(
 def _holder(descriptor: int) -> int | None:
     """PID of the process that holds the lock of an open file or folder; None if unknown."""
     about = os.fstat(descriptor)
-    place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
+    inode = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
     with contextlib.suppress(OSError):
         for line in Path("/proc/locks").read_text("ascii", "replace").splitlines():
             words = line.split()
             # Waiting processes are listed with an arrow; PID 0 is a process of another container.
-            if words[1:2] == ["FLOCK"] and words[5:6] == [place] and words[4] != "0":
+            if words[1:2] == ["FLOCK"] and words[5:6] == [inode] and words[4] != "0":
                 return int(words[4])
     return None
 

@@ -61,7 +61,7 @@ def overview(repository: Repository, commit: str, before: Overview | None = None
     files = _Files(repository, commit)
     overlays: dict[AppEnvironment, Overlay] = {}
     found: dict[AppEnvironment, Deployed] = {}
-    for app, env in files.places():
+    for app, env in files.app_environments():
         try:
             overlays[app, env] = read_overlay(files, app, env)
             found[app, env] = _deployed(files, overlays[app, env], events.get((app, env)))
@@ -115,11 +115,11 @@ class _Files:
         environments = self._files.get(ENVIRONMENTS_FILE)
         self._environments = (environments or b"").decode("utf-8", "replace")
         self._envs: dict[str, set[str]] = {}
-        for app, env in self.places():
+        for app, env in self.app_environments():
             self._envs.setdefault(app, set()).add(env)
         self._sources: dict[tuple[str, frozenset[str]], str] = {}
 
-    def places(self) -> list[AppEnvironment]:
+    def app_environments(self) -> list[AppEnvironment]:
         paths = [path.split("/") for path in self._files if _is_overlay_file(path)]
         return sorted({(path[1], path[3]) for path in paths})
 

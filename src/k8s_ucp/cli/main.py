@@ -336,8 +336,8 @@ def _failed(error: Exception, arguments: Sequence[str]) -> int:
         _write_error(f"{error.filename}: {error.strerror}", advice)
         return UcpError.exit_code
     if isinstance(error, OSError) and (advice := _advise_on_machine(error)):
-        place = f"{error.filename}: " if error.filename else ""
-        _write_error(f"{place}{error.strerror}", advice)
+        where = f"{error.filename}: " if error.filename else ""
+        _write_error(f"{where}{error.strerror}", advice)
         return UcpError.exit_code
     if isinstance(error, typer.TyperException):
         text = error.format_message()

@@ -101,8 +101,8 @@ def _nothing_started(folder: Path) -> UcpError:
 
 
 def _advise_workspace(folder: Path) -> str:
-    place = shlex.quote(str(folder))
-    return f"cd {place}, or add --workspace {place} to the command"
+    quoted = shlex.quote(str(folder))
+    return f"cd {quoted}, or add --workspace {quoted} to the command"
 
 
 def refuse_inner_folder(call: Invocation) -> None:
@@ -116,10 +116,10 @@ def refuse_inner_folder(call: Invocation) -> None:
     if not outer or "--workspace" in call.given:
         return
     if folder.relative_to(outer).parts[0] in _OWN_FOLDERS:
-        place = shlex.quote(str(outer))
+        quoted = shlex.quote(str(outer))
         raise UsageError(
             f"{folder} belongs to the workspace {outer}, in which a topology was started",
-            next=f"cd {place}, then: ucp start",
+            next=f"cd {quoted}, then: ucp start",
         )
 
 

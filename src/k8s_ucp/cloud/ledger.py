@@ -66,4 +66,4 @@ def remaining(entries: Iterable[CloudLedgerEntry]) -> Counter[tuple[str, str, st
             count.clear()
         if entry.kind and entry.succeeded:
             count[entry.region, entry.kind, entry.id] += 1 if entry.made else -1
-    return Counter({place: number for place, number in count.items() if number})
+    return Counter({key: number for key, number in count.items() if number})

@@ -259,11 +259,11 @@ def read_node(found: Mapping[str, Any]) -> ContainerNode:
         owner=owners[0] if len(owners) == 1 else "",
         ports={
             int(str(port).partition("/")[0]): (
-                str(places[0].get("HostIp") or "127.0.0.1"),
-                int(places[0]["HostPort"]),
+                str(bindings[0].get("HostIp") or "127.0.0.1"),
+                int(bindings[0]["HostPort"]),
             )
-            for port, places in bound.items()
-            if places and str(places[0].get("HostPort") or "").isdigit()
+            for port, bindings in bound.items()
+            if bindings and str(bindings[0].get("HostPort") or "").isdigit()
         },
         mounts=mounts,
     )

@@ -64,8 +64,8 @@ def _reason(error: BaseException) -> str:
     traceback.print_exception(error)
     frames = traceback.extract_tb(error.__traceback__)
     own = [each for each in frames if each.filename.startswith(sys.path[0] + os.sep)]
-    place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
-    return f"{type(error).__name__}: {error}{place}"
+    location = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {error}{location}"
 
 
 def _serve(compose: Compose, requests: BinaryIO, responses: BinaryIO) -> None:

@@ -46,26 +46,26 @@ def fetch_history(url: str, commit: str, folder: Path, credential: Credential | 
 def graft(
     source: Repository,
     paths: Sequence[str],
-    places: Callable[[str], Sequence[str]],
+    new_paths: Callable[[str], Sequence[str]],
     into: Repository,
 ) -> str | None:
     """Import the commits that change some files, without a ref: the id of the newest one.
 
-    paths: pathspecs of the files. places: maps a path there to paths here; none leaves it out.
+    paths: pathspecs of the files. new_paths: maps a path there to paths here; none leaves it out.
     Returns None if no commit changes these files. Raises GitFailed.
     """
     arguments = ("fast-export", "--signed-tags=strip", "--reencode=yes", _KEPT, "--", *paths)
     ref = f"refs/ucp-pending/{uuid.uuid4().hex}"
     stream = source.git(*arguments, timeout=NETWORK_SECONDS)
     sha256 = into.git("rev-parse", "--show-object-format").strip() == b"sha256"
-    moved = list(move(stream, ref, places, length=64 if sha256 else 40))
+    moved = list(move(stream, ref, new_paths, length=64 if sha256 else 40))
     if len(moved) == 1:
         return None
     return into.git("fast-import", "--quiet", "--done", stdin=b"".join(moved)).decode().split()[-1]
 
 
 def move(
-    stream: bytes, ref: str, places: Callable[[str], Sequence[str]], *, length: int = 40
+    stream: bytes, ref: str, new_paths: Callable[[str], Sequence[str]], *, length: int = 40
 ) -> Iterator[bytes]:
     """Rewrite paths and ref of a `git fast-export` stream for `git fast-import`. Pure.
 
@@ -94,11 +94,11 @@ def move(
         elif word == b"M":
             _, mode, entry, path = line.rstrip(b"\n").split(b" ", 3)
             if mode != SUBMODULE.encode():
-                for place in places(_path(path)):
-                    yield b"M %s %s " % (mode, entry) + quoted_path(place) + b"\n"
+                for new_path in new_paths(_path(path)):
+                    yield b"M %s %s " % (mode, entry) + quoted_path(new_path) + b"\n"
         elif word == b"D":
-            for place in places(_path(line[2:].rstrip(b"\n"))):
-                yield b"D " + quoted_path(place) + b"\n"
+            for new_path in new_paths(_path(line[2:].rstrip(b"\n"))):
+                yield b"D " + quoted_path(new_path) + b"\n"
         elif word != b"done":
             yield line
     if newest:

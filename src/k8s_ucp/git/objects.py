@@ -89,10 +89,10 @@ def tree_id(files: Mapping[str, bytes], *, length: int = 40) -> str:
     root: dict[str, object] = {}
     for path, content in files.items():
         *folders, name = path.split("/")
-        place = root
+        tree = root
         for folder in folders:
-            place = place.setdefault(folder, {})  # type: ignore[assignment]
-        place[name] = content
+            tree = tree.setdefault(folder, {})  # type: ignore[assignment]
+        tree[name] = content
     return _tree(root, length)
 
 

@@ -35,7 +35,7 @@ _PLACES = (
 def may_have_state(workspace: Path) -> bool:
     """Whether there is anything that determines which programs run. Runs no git."""
     states = workspace / ".ucp"
-    return states.is_symlink() or states.exists() or bool(_places(workspace))
+    return states.is_symlink() or states.exists() or bool(_folders(workspace))
 
 
 def tracked_state(workspace: Path) -> list[str]:
@@ -44,12 +44,12 @@ def tracked_state(workspace: Path) -> list[str]:
     # A clone that ucp made is listed as a submodule after `git add --all`, but is none.
     return [
         each
-        for each in chosen(listing, _places(workspace))
+        for each in chosen(listing, _folders(workspace))
         if not (workspace / each / ".git").is_dir()
     ]
 
 
-def _places(workspace: Path) -> set[str]:
+def _folders(workspace: Path) -> set[str]:
     found = (each for pattern in _PLACES for each in workspace.glob(pattern))
     return {each.relative_to(workspace).as_posix().casefold() for each in found}
 
@@ -87,17 +87,17 @@ def _tracked(folder: Path, *arguments: str) -> str:
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
-def chosen(listing: str, places: Collection[str] = ()) -> list[str]:
+def chosen(listing: str, folders: Collection[str] = ()) -> list[str]:
     """Select from the output of `git ls-files --stage -z`. Pure.
 
-    places: of repositories and functions, in lower case, some of which may be in submodules.
+    folders: of repositories and functions, in lower case, some of which may be in submodules.
     """
     found = set()
     for entry in filter(None, listing.split("\0")):
         about, _, path = entry.partition("\t")
         inside = f"{path.casefold()}/"
         is_module = about.startswith(SUBMODULE) and any(
-            f"{each}/".startswith(inside) for each in places
+            f"{each}/".startswith(inside) for each in folders
         )
         is_link = about.startswith(SYMBOLIC_LINK)
         for rule in (_STATE, _LINK) if is_link or is_module else (_STATE,):

@@ -61,7 +61,7 @@ def _moment(line: EventLine) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class Places:
+class EventScope:
     """Which app and environment objects belong to."""
 
     core: str
@@ -75,7 +75,7 @@ class Places:
     @classmethod
     def of(
         cls, topology: Topology, clusters: Sequence[Object], applications: Sequence[Object]
-    ) -> Places:
+    ) -> EventScope:
         """From the declaration, and from existing LocalClusters and Applications."""
         spec = topology.spec
         owners = {}
@@ -132,9 +132,9 @@ class Filter:
     """NAME, NAMESPACE/NAME, KIND/NAME or KIND/NAMESPACE/NAME."""
 
     def keeps(self, line: EventLine) -> bool:
-        kind, _, place = line["about"].partition(" ")
-        name = place.rpartition("/")[2]
-        names = (name, place, f"{kind}/{name}", f"{kind}/{place}".replace("//", "/"))
+        kind, _, object_name = line["about"].partition(" ")
+        name = object_name.rpartition("/")[2]
+        names = (name, object_name, f"{kind}/{name}", f"{kind}/{object_name}".replace("//", "/"))
         return (
             self.app in ("", line["app"])
             and self.environment in ("", line["environment"])

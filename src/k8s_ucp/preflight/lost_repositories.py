@@ -16,13 +16,15 @@ def check_repositories(view: TopologyView) -> None:
     on, that of the apps once the core's has a commit.
     """
     git, folder = view.topology.spec.git, view.gitops
-    places = ((folder.core, folder.core_remote), (folder.apps, folder.apps_remote))
+    repositories = ((folder.core, folder.core_remote), (folder.apps, folder.apps_remote))
     lost = [
-        remote for clone, remote in places if not remote.exists() and not (clone / ".git").exists()
+        remote
+        for clone, remote in repositories
+        if not remote.exists() and not (clone / ".git").exists()
     ]
     if git.provider != "local" or not lost:
         return
-    kept = [Repository(remote) for _, remote in places if remote.exists()]
+    kept = [Repository(remote) for _, remote in repositories if remote.exists()]
     published = any(each.resolve(f"refs/heads/{git.branch}") for each in kept)
     if published or (folder.core_remote in lost and view.fence.settings()):
         words = " and ".join(str(each) for each in lost)

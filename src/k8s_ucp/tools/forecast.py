@@ -35,8 +35,8 @@ class Forecast:
     def __init__(self, kilobytes: Mapping[str, tuple[int, int]]) -> None:
         """kilobytes: `Tool.kilobytes` by tool, in the order in which the builds begin."""
         self._work = {
-            name: (after_others if place else alone) * (1 + LINKING)
-            for place, (name, (alone, after_others)) in enumerate(kilobytes.items())
+            name: (after_others if index else alone) * (1 + LINKING)
+            for index, (name, (alone, after_others)) in enumerate(kilobytes.items())
         }
         self._done: dict[str, float] = {}
         self._since: float | None = None

@@ -41,7 +41,7 @@ class _Box:
 
 def svg(graph: Graph) -> str:
     """An SVG document, with a trailing newline."""
-    boxes = _places(graph)
+    boxes = _positions(graph)
     width = max(each.right for each in boxes.values()) + 2 * MARGIN
     height = max(each.bottom for each in boxes.values()) + MARGIN
     clusters = (graph.core, *graph.environments)
@@ -61,7 +61,7 @@ def svg(graph: Graph) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _places(graph: Graph) -> dict[str, _Box]:
+def _positions(graph: Graph) -> dict[str, _Box]:
     """Position of each repository and cluster, by id."""
     boxes: dict[str, _Box] = {}
     sizes = {each.id: _text_size(each.lines) for each in graph.repositories}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.inspect.events import Filter, Places, merged, newest
+from k8s_ucp.inspect.events import EventScope, Filter, merged, newest
 from tests.unit.inspect.snapshots import TOPOLOGY
 
 
@@ -16,7 +16,7 @@ def event(kind: str, name: str, namespace: str = "", **parts: Any) -> dict[str, 
     return {"metadata": created, "involvedObject": about, "message": "", **parts}
 
 
-PLACES = Places.of(
+SCOPE = EventScope.of(
     TOPOLOGY,
     [{"metadata": {"name": "demo-lab", "labels": {"k8s-ucp.io/environment": "lab"}}}],
     [
@@ -46,16 +46,16 @@ PLACES = Places.of(
 def test_app_and_environment_of_an_event_are_found(
     cluster: str, about: tuple[str, str, str], app: str | None, environment: str | None
 ) -> None:
-    line = PLACES.line(cluster, event(*about))
+    line = SCOPE.line(cluster, event(*about))
     assert (line["cluster"], line["app"], line["environment"]) == (cluster, app, environment)
 
 
 def test_events_with_different_timestamp_fields_are_sorted_by_time() -> None:
     lines = [
-        PLACES.line("demo-core", event("Pod", "third", lastTimestamp="2026-01-01T10:00:02Z")),
-        PLACES.line("demo-prod", event("Pod", "first", eventTime="2026-01-01T10:00:01.500000Z")),
-        PLACES.line("demo-stage", event("Pod", "oldest")),
-        PLACES.line(
+        SCOPE.line("demo-core", event("Pod", "third", lastTimestamp="2026-01-01T10:00:02Z")),
+        SCOPE.line("demo-prod", event("Pod", "first", eventTime="2026-01-01T10:00:01.500000Z")),
+        SCOPE.line("demo-stage", event("Pod", "oldest")),
+        SCOPE.line(
             "demo-stage",
             event(
                 "Pod",
@@ -73,7 +73,7 @@ def test_events_with_different_timestamp_fields_are_sorted_by_time() -> None:
 def test_events_of_the_same_second_keep_their_order() -> None:
     stamp = "2026-01-01T00:00:00Z"
     events = [event("Application", "echo", lastTimestamp=stamp, message=str(n)) for n in range(5)]
-    lines = [PLACES.line("demo-core", each) for each in events]
+    lines = [SCOPE.line("demo-core", each) for each in events]
     assert [each["message"] for each in merged(lines, 3)] == ["2", "3", "4"]
     assert merged(lines, 0) == []
 
@@ -99,15 +99,15 @@ def test_the_newest_events_are_kept() -> None:
     ],
 )
 def test_events_are_filtered_by_app_environment_and_object(wanted: Filter, kept: bool) -> None:
-    line = PLACES.line("demo-prod", event("Pod", "echo-abc", "echo"))
+    line = SCOPE.line("demo-prod", event("Pod", "echo-abc", "echo"))
     assert wanted.keeps(line) is kept
 
 
 def test_an_object_without_namespace_is_found_by_its_kind() -> None:
-    line = PLACES.line("demo-prod", event("Node", "node-0"))
+    line = SCOPE.line("demo-prod", event("Node", "node-0"))
     assert Filter(object="Node/node-0").keeps(line)
 
 
 def test_secrets_in_event_messages_are_redacted() -> None:
     found = event("Pod", "p") | {"message": "GET https://user:hunter2@example.org failed"}
-    assert "hunter2" not in PLACES.line("demo-core", found)["message"]
+    assert "hunter2" not in SCOPE.line("demo-core", found)["message"]

@@ -51,10 +51,10 @@ def merged_kinds(
     *found: Mapping[str, Collection[str]],
 ) -> dict[str, frozenset[str]]:
     """Merge the results of several runs of a removal, by environment."""
-    places = {place for each in found for place in each}
+    locations = {location for each in found for location in each}
     return {
-        place: frozenset(name for each in found for name in each.get(place, ()))
-        for place in sorted(places)
+        location: frozenset(name for each in found for name in each.get(location, ()))
+        for location in sorted(locations)
     }
 
 

@@ -261,8 +261,8 @@ def _files(call: Invocation, topology: Topology, team: Team) -> dict[str, bytes]
 def _begun(call: Invocation, topology: Topology, team: Team) -> Iterator[TeamRepository]:
     """Its repository; if the team isn't added, what was created for it is deleted again."""
     folder = call.workspace.gitops(topology.name)
-    places = [folder.team(team.name), *([] if team.repo else [folder.team_remote(team.name)])]
-    new = [each for each in places if not each.exists()]
+    paths = [folder.team(team.name), *([] if team.repo else [folder.team_remote(team.name)])]
+    new = [each for each in paths if not each.exists()]
     try:
         yield open_team(call, topology, team)
     except BaseException:

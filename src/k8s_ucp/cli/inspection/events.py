@@ -18,7 +18,7 @@ from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invoc
 from k8s_ucp.cli.topology_selection import app_names, chosen_view, environment_names
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.inspect.events import EventLine, Filter, Places, merged
+from k8s_ucp.inspect.events import EventLine, EventScope, Filter, merged
 from k8s_ucp.inspect.watch import WatchChange, follow
 from k8s_ucp.kube import EVENT, LOCAL_CLUSTER, Kube, Object
 
@@ -82,13 +82,13 @@ def show(
         raise UsageError("--follow does not support -o yaml", next="ucp events -f -o json")
     call = invocation(ctx)
     context = chosen_view(call)
-    places, not_asked = _places(context)
+    scope, not_asked = _scope(context)
     wanted = Filter(of_app, environment, about)
-    files = {name: context.state.kubeconfig(name) for name in (places.core, *places.environments)}
+    files = {name: context.state.kubeconfig(name) for name in (scope.core, *scope.environments)}
     found = _listed(files, not_asked)
     for name, why in not_asked.items():
         call.console.say(f"note: failed to list the Events of {name}: {why}")
-    lines_found = [places.line(name, each) for name, events in found.items() for each in events]
+    lines_found = [scope.line(name, each) for name, events in found.items() for each in events]
     kept = merged(filter(wanted.keeps, lines_found), lines)
     if not follow_on:
         data = {
@@ -104,7 +104,7 @@ def show(
         _print(call, output, each)
     known = {name: {_version(each) for each in events} for name, events in found.items()}
     for name, event in _followed(call, files, known):
-        line = places.line(name, event)
+        line = scope.line(name, event)
         if wanted.keeps(line):
             _print(call, output, line)
 
@@ -129,14 +129,14 @@ def _listed(files: Mapping[str, Path], not_asked: dict[str, str]) -> dict[str, l
     return found
 
 
-def _places(context: TopologyView) -> tuple[Places, dict[str, str]]:
+def _scope(context: TopologyView) -> tuple[EventScope, dict[str, str]]:
     """(places of all clusters; the core's error, and then only places of declared clusters)"""
     core = context.topology.core_cluster
     try:
         clusters = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
-        return Places.of(context.topology, clusters, context.applications()), {}
+        return EventScope.of(context.topology, clusters, context.applications()), {}
     except UcpError as error:
-        return Places.of(context.topology, (), ()), {core: error.message}
+        return EventScope.of(context.topology, (), ()), {core: error.message}
 
 
 def _events(kubeconfig: Path) -> list[Object]:

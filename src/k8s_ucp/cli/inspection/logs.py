@@ -175,12 +175,12 @@ def tail(path: Path, lines: int) -> tuple[str, int]:
     """The last lines of a file, and its size. Raises UcpError."""
     try:
         with path.open("rb") as stream:
-            end = place = stream.seek(0, os.SEEK_END)
+            end = position = stream.seek(0, os.SEEK_END)
             found = b""
-            while place > 0 and found.count(b"\n") <= lines:
-                step = min(BLOCK, place)
-                place -= step
-                stream.seek(place)
+            while position > 0 and found.count(b"\n") <= lines:
+                step = min(BLOCK, position)
+                position -= step
+                stream.seek(position)
                 block = stream.read(step)
                 found = block + found
                 if block and not block.strip(b"\0"):

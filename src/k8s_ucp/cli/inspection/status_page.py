@@ -113,8 +113,8 @@ def _why(
 
 def _databases(databases: Mapping[str, Sequence[str]]) -> Rows:
     return [
-        [f"database {name}", ", ".join(places), "local", NO_DATA, ""]
-        for name, places in databases.items()
+        [f"database {name}", ", ".join(environments), "local", NO_DATA, ""]
+        for name, environments in databases.items()
     ]
 
 

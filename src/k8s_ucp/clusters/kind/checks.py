@@ -123,9 +123,9 @@ def check_ports(name: str, ports: Mapping[int, int], info: EngineInfo) -> None:
 def check_same_ports(request: ClusterRequest, node: ContainerNode) -> None:
     """Check that an existing cluster has the requested ports: a container's can't be changed."""
     other = {
-        inner: place[1]
+        inner: bound[1]
         for inner, outer in request.ports.items()
-        if (place := node.ports.get(inner)) and place[1] != outer
+        if (bound := node.ports.get(inner)) and bound[1] != outer
     }
     if other:
         had = {**request.ports, **other}

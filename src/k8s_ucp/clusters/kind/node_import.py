@@ -15,7 +15,7 @@ from typing import Any
 from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode
 from k8s_ucp.errors import CommandFailed
 
-PLACE = "/kind/k8s-ucp-images.tar"
+ARCHIVE = "/kind/k8s-ucp-images.tar"
 """Path in the node during the import."""
 _PLUGINS = {2: ("io.containerd.grpc.v1.cri", "containerd"), 3: ("io.containerd.cri.v1.images",)}
 """Configuration section of pods' images, by version of containerd's configuration; 4 is like 3."""
@@ -38,14 +38,14 @@ def import_archive(
         snapshotter = snapshotter_of(tomllib.loads(inside("containerd", "config", "dump")))
         if snapshotter is None:
             return False
-        engine.copy_in(node, archive, PLACE, timeout=timeout)
+        engine.copy_in(node, archive, ARCHIVE, timeout=timeout)
         try:
             inside(
                 *("ctr", "--namespace=k8s.io", "images", "import", "--local", "--all-platforms"),
-                *("--digests", f"--snapshotter={snapshotter}", PLACE),
+                *("--digests", f"--snapshotter={snapshotter}", ARCHIVE),
             )
         finally:
-            inside("rm", "-f", PLACE)
+            inside("rm", "-f", ARCHIVE)
     except (CommandFailed, tomllib.TOMLDecodeError):
         return False
     return True

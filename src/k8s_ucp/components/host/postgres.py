@@ -312,8 +312,8 @@ def _folders() -> Iterator[Path]:
         yield on_path.resolve().parent
     yield from sorted(DEBIAN.glob("*/bin"), key=lambda each: each.parent.name, reverse=True)
     wheel = find_spec(WHEEL)
-    for place in (wheel.submodule_search_locations or ()) if wheel else ():
-        yield from sorted(Path(place).glob("pginstall*/bin"), reverse=True)
+    for location in (wheel.submodule_search_locations or ()) if wheel else ():
+        yield from sorted(Path(location).glob("pginstall*/bin"), reverse=True)
 
 
 def _as_user() -> tuple[str, ...]:

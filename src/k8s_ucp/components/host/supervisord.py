@@ -71,9 +71,9 @@ class Supervisord:
 
     def control(self) -> SupervisorClient:
         """A connection to it. Raises SupervisorSilent if the socket is a moved workspace's."""
-        if place := self.moved_to():
+        if moved := self.moved_to():
             raise SupervisorSilent(
-                f"the supervisord on {self.socket} belongs to a workspace that was moved: {place}"
+                f"the supervisord on {self.socket} belongs to a workspace that was moved: {moved}"
             )
         return SupervisorClient(self.socket, self._users())
 
@@ -107,8 +107,8 @@ class Supervisord:
                 f"{self.socket} exists and is not a socket, but is needed for supervisord",
                 next=f"inspect it, delete it (rm -r {self.socket}), then run the command again",
             )
-        if place := self.moved_to():
-            moved = place.parents[2]
+        if folder := self.moved_to():
+            moved = folder.parents[2]
             raise UcpError(
                 f"components of a workspace that was moved from here to {moved} are running, and"
                 f" use {self.socket}",

@@ -211,11 +211,11 @@ class Inventory:
             for each in self.kube.namespaced_kinds()
             if (each.group, each.kind) not in ours and each.kind not in _PASSING
         ]
-        places = [(name, kind) for name in names for kind in kinds]
+        queries = [(name, kind) for name in names for kind in kinds]
         with ThreadPoolExecutor(WORKERS, "inside") as pool:
-            listed = list(pool.map(lambda each: self._list(each[1], each[0]), places))
+            listed = list(pool.map(lambda each: self._list(each[1], each[0]), queries))
         found: dict[str, list[Object]] = {name: [] for name in names}
-        for (name, _), items in zip(places, listed, strict=True):
+        for (name, _), items in zip(queries, listed, strict=True):
             # Objects without a UID, such as metrics, are computed for each request.
             found[name] += [each for each in items if each["metadata"].get("uid")]
         return found

@@ -39,8 +39,8 @@ class LedgerEntry:
         return cls(item["apiVersion"], item["kind"], about.get("namespace", ""), about["name"])
 
     def __str__(self) -> str:
-        place = f" in {self.namespace}" if self.namespace else ""
-        return f"{self.kind} {self.name}{place}"
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.kind} {self.name}{where}"
 
 
 class Ledger:

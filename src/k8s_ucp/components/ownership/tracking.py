@@ -40,8 +40,8 @@ class TrackingApp:
 
     def mark(self, manifest: Manifest) -> str:
         group = manifest.api_version.rpartition("/")[0]
-        place = manifest.namespace or self.namespace
-        return f"{self.name}:{group}/{manifest.kind}:{place}/{manifest.name}"
+        namespace = manifest.namespace or self.namespace
+        return f"{self.name}:{group}/{manifest.kind}:{namespace}/{manifest.name}"
 
 
 def keepers(files: Mapping[str, bytes], bootstrap: str, url: str) -> list[TrackingApp]:

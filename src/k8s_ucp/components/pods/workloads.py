@@ -146,8 +146,8 @@ def _without_cache_moves(text: str) -> str:
 
 def _placed(document: str, namespace: str) -> str:
     """Set the namespace, which the install manifest leaves to whoever applies it."""
-    place = f"metadata:\n  namespace: {namespace}\n"
-    return re.sub(r"^metadata:\n", place, document, count=1, flags=re.M)
+    metadata = f"metadata:\n  namespace: {namespace}\n"
+    return re.sub(r"^metadata:\n", metadata, document, count=1, flags=re.M)
 
 
 def _joined(documents: Iterable[str]) -> str:

@@ -24,19 +24,19 @@ _LONGEST = 60
 
 def actions_in(text: str) -> Iterator[str]:
     """What is between `{{` and the next `}}`."""
-    return (text[start + 2 : end - 2] for start, end in _places(text))
+    return (text[start + 2 : end - 2] for start, end in _spans(text))
 
 
 def with_actions(text: str, change: Callable[[str], str]) -> str:
     """The text with each action, including its braces, replaced. change: gets what is between."""
     found, at = [], 0
-    for start, end in _places(text):
+    for start, end in _spans(text):
         found += [text[at:start], change(text[start + 2 : end - 2])]
         at = end
     return "".join([*found, text[at:]])
 
 
-def _places(text: str) -> Iterator[tuple[int, int]]:
+def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Not by a pattern, which would look for the end of each of thousands of unfinished actions."""
     start = text.find("{{")
     while start >= 0 and (end := text.find("}}", start + 2)) >= 0:

@@ -84,11 +84,11 @@ def _indexed(kustomize: _Kustomize, root: Path, folders: list[str]) -> dict[str,
     with tempfile.TemporaryDirectory(prefix="ucp-index-") as temporary:
         index = Path(temporary).resolve()
         for number, folder in enumerate(folders):
-            place = index / str(number)
-            place.mkdir()
-            target = os.path.relpath(root / folder, place)
+            folder_of_index = index / str(number)
+            folder_of_index.mkdir()
+            target = os.path.relpath(root / folder, folder_of_index)
             text = f'resources:\n  - "{target}"\ncommonAnnotations:\n  {_OVERLAY}: "{number}"\n'
-            (place / "kustomization.yaml").write_text(text, "utf-8")
+            (folder_of_index / "kustomization.yaml").write_text(text, "utf-8")
         names = "".join(f'  - "{number}"\n' for number in range(len(folders)))
         (index / "kustomization.yaml").write_text(f"resources:\n{names}", "utf-8")
         for each in kustomize.objects(index):

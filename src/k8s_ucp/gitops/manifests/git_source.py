@@ -32,10 +32,10 @@ def find_commit(url: str, revision: str | None, credential: Credential | None) -
     for line in lines.decode("utf-8", "replace").splitlines():
         commit, _, name = line.partition("\t")
         refs[name] = commit
-    places = (f"refs/tags/{wanted}^{{}}", f"refs/tags/{wanted}", f"refs/heads/{wanted}", wanted)
-    for place in places:
-        if place in refs:
-            return refs[place]
+    candidates = (f"refs/tags/{wanted}^{{}}", f"refs/tags/{wanted}", f"refs/heads/{wanted}", wanted)
+    for ref in candidates:
+        if ref in refs:
+            return refs[ref]
     names = sorted(each.removeprefix("refs/heads/") for each in refs if "refs/heads/" in each)
     branches = f"; its branches: {', '.join(names[:8])}" if names else "; it is empty"
     raise UcpError(

@@ -105,9 +105,9 @@ class LoadsFromOutside(BuildFailed):
         found = _OUTSIDE.search(output)
         if found is None:
             return None
-        file, place = found["file"], found["folder"]
+        file, base = found["file"], found["folder"]
         return cls(
-            f"kustomize failed to build {folder}: the kustomization in {place} loads {file}, which "
+            f"kustomize failed to build {folder}: the kustomization in {base} loads {file}, which "
             "is outside of its folder",
             next=f"copy {posixpath.basename(file)} into that folder and name it there; or add what "
             "`kustomize build --load-restrictor LoadRestrictionsNone` prints: ucp app add NAME "

@@ -97,9 +97,9 @@ def _of_helmfile(app: str, content: Mapping[str, Any]) -> str:
     for each in maps(content, "releases"):
         repo, slash, chart = str(each.get("chart")).rpartition("/")
         name = str(each.get("name"))
-        place = chart if slash and repo in addresses else each.get("chart")
+        chosen = chart if slash and repo in addresses else each.get("chart")
         command = _chart(
-            name if _NAME.fullmatch(name) else app, addresses.get(repo), place, each.get("version")
+            name if _NAME.fullmatch(name) else app, addresses.get(repo), chosen, each.get("version")
         )
         if command:
             return f"{command} (each of its releases so, values by --values FILE)"

@@ -69,8 +69,8 @@ class YamlNode:
         for item in self.items:
             yield from item.walk()
 
-    def shape(self, place: YamlNode, without: Container[str]) -> object:
-        """The content without positions, and without some keys of the mapping `place`.
+    def shape(self, mapping: YamlNode, without: Container[str]) -> object:
+        """The content without positions, and without some keys of `mapping`.
 
         Equal shapes mean equal documents.
         """
@@ -81,11 +81,11 @@ class YamlNode:
             self.tag,
             self.style if self.kind == "scalar" else "",
             tuple(
-                (key.shape(place, without), value.shape(place, without))
+                (key.shape(mapping, without), value.shape(mapping, without))
                 for key, value in self.pairs
-                if self is not place or key.value not in without
+                if self is not mapping or key.value not in without
             ),
-            tuple(item.shape(place, without) for item in self.items),
+            tuple(item.shape(mapping, without) for item in self.items),
         )
 
 

@@ -61,10 +61,10 @@ def vendor(
     with tempfile.TemporaryDirectory(prefix="ucp-charts-") as name:
         work = Path(name)
         for addon in addons.chosen(topology) if chosen is None else chosen:
-            for place in _places(topology, addon):
-                on_progress(f"{addon.chart} {addon.version} ({place.folder})")
-                path = f"platform/{addon.name}/vendored/{place.folder}/manifests.yaml"
-                found[path] = _render(addon, place, core[place.values], helm, work)
+            for render in _chart_renders(topology, addon):
+                on_progress(f"{addon.chart} {addon.version} ({render.folder})")
+                path = f"platform/{addon.name}/vendored/{render.folder}/manifests.yaml"
+                found[path] = _render(addon, render, core[render.values], helm, work)
     return found
 
 
@@ -95,7 +95,7 @@ def changes(
     return {**found, **dict.fromkeys(deleted)}
 
 
-def _places(topology: Topology, addon: Addon) -> Iterator[_ChartRender]:
+def _chart_renders(topology: Topology, addon: Addon) -> Iterator[_ChartRender]:
     """Add-ons with parameters are rendered for each cluster, others for each provider."""
 
     def values(provider: str) -> str:
@@ -113,7 +113,7 @@ def _places(topology: Topology, addon: Addon) -> Iterator[_ChartRender]:
         yield _ChartRender(each.name, values(each.cluster.provider), tuple(parameters))
 
 
-def _render(addon: Addon, place: _ChartRender, values: bytes, helm: Path, work: Path) -> bytes:
+def _render(addon: Addon, render: _ChartRender, values: bytes, helm: Path, work: Path) -> bytes:
     file = work / "values.yaml"
     file.write_bytes(values)
     chart = f"oci://{addon.repository}/{addon.chart}" if addon.oci else addon.chart
@@ -122,7 +122,7 @@ def _render(addon: Addon, place: _ChartRender, values: bytes, helm: Path, work: 
         *("--version", addon.version, "--namespace", addon.namespace),
         *("--include-crds", *values_from(file)),
     ]
-    for name, value in place.parameters:
+    for name, value in render.parameters:
         options += ["--set-string", f"{name}={value}"]
     what = f"the chart {addon.chart} {addon.version} of {addon.repository}"
     try:

@@ -11,7 +11,7 @@ from k8s_ucp.topology_graph.mermaid import mermaid
 MOST_APPS = 12
 """Above this number, apps are only counted: forges limit the size of diagrams."""
 
-_PLACE = b"<!-- picture -->\n"
+_PLACEHOLDER = b"<!-- picture -->\n"
 """Placeholder in the templates; not at the end, where text that users append would conflict."""
 _BLOCK = """```mermaid
 {}```
@@ -24,7 +24,7 @@ def with_picture(readme: bytes, topology: Topology) -> bytes:
     graph = topology_graph(topology, {})
     environments = tuple(map(_shortened, graph.environments))
     drawn = mermaid(replace(graph, environments=environments), states=False)
-    return readme.replace(_PLACE, _BLOCK.format(drawn).encode())
+    return readme.replace(_PLACEHOLDER, _BLOCK.format(drawn).encode())
 
 
 def _shortened(cluster: Cluster) -> Cluster:

@@ -64,8 +64,8 @@ def generated_files(app: App, form: AppForm) -> set[str]:
 
 def values_file(own: Mapping[str, bytes], environment: str) -> str:
     """Path of an environment's values file in a chart; if it has none, the path to generate."""
-    places = [each.format(environment) for each in _VALUES]
-    return next((each for each in places if each in own), places[0])
+    paths = [each.format(environment) for each in _VALUES]
+    return next((each for each in paths if each in own), paths[0])
 
 
 def values_taken(app: App, own: Mapping[str, bytes], environments: Iterable[str]) -> dict[str, str]:

@@ -89,10 +89,10 @@ def _query(kubeconfig: Path, environment: str, namespaces: Set[str]) -> list[Pod
         kube = Kube.from_file(kubeconfig)
     except UcpError:
         return []
-    places = [*sorted(namespaces)] if len(namespaces) <= _MOST else [None]
+    spaces = [*sorted(namespaces)] if len(namespaces) <= _MOST else [None]
     try:
-        pods = [pod for each in places for pod in kube.list_all(POD, each)]
-        owners = [one for each in places for one in kube.list_all(_REPLICA_SET, each)]
+        pods = [pod for each in spaces for pod in kube.list_all(POD, each)]
+        owners = [one for each in spaces for one in kube.list_all(_REPLICA_SET, each)]
         without_node = [with_nodes(kube, each, environment) for each in unscheduled(pods)]
     except UcpError:
         return []

@@ -204,8 +204,8 @@ class CoreState:
             metadata = each["metadata"]
             name = (metadata.get("annotations") or {}).get(names.EXTERNAL_NAME)
             if name and "deletionTimestamp" not in metadata and exists_outside(each):
-                place = f"{metadata.get('namespace', '')}/{_declared_name(each)}"
-                yield f"{label}/{place}", name
+                key = f"{metadata.get('namespace', '')}/{_declared_name(each)}"
+                yield f"{label}/{key}", name
 
     def _managed(self) -> dict[str, Kind]:
         """Kinds of managed resources that the API server serves: {`<kind>.<group>`: kind}."""

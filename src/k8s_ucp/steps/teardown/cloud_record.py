@@ -73,9 +73,9 @@ class RecordedResource:
         return self.external_name or f"{self.kind.partition('.')[0]}/{self.name}"
 
     def __str__(self) -> str:
-        place = f" in {self.region}" if self.region else ""
-        place += f" of {self.cluster}" if self.cluster else ""
-        return f"{self.kind.partition('.')[0]} {self.external_name or self.name}{place}"
+        where = f" in {self.region}" if self.region else ""
+        where += f" of {self.cluster}" if self.cluster else ""
+        return f"{self.kind.partition('.')[0]} {self.external_name or self.name}{where}"
 
 
 class CloudRecord:

@@ -95,8 +95,8 @@ def _repository(app: str, url: str) -> dict[str, str]:
             next=f"download it: curl -fLO '{url}' && ucp app add {app} "
             f"{address.rpartition('/')[2]}",
         )
-    scheme, mark, place = address.rpartition("://")
-    repository, _, folder = place.partition("//")
+    scheme, mark, rest = address.rpartition("://")
+    repository, _, folder = rest.partition("//")
     revision = parse_qs(query).get("ref", [""])[-1]
     fields = {"repo": f"{scheme}{mark}{repository}", "path": folder, "revision": revision}
     return {flag: value for flag, value in fields.items() if value}

@@ -30,7 +30,7 @@ class MovedFolder:
     targets: tuple[str, ...]
     """Folders here."""
 
-    def places(self, path: str) -> list[str]:
+    def new_paths(self, path: str) -> list[str]:
         """Paths of a file here."""
         if not within(path, self.path):
             return []
@@ -76,12 +76,12 @@ def history_of(
     url, commit = _commit_of(opened)
     source = fetch_history(url, commit, work, opened.credential)
 
-    def places(path: str) -> list[str]:
-        return [place for each in folders for place in each.places(path)]
+    def new_paths(path: str) -> list[str]:
+        return [new_path for each in folders for new_path in each.new_paths(path)]
 
     def parents(clone: Repository) -> Sequence[str]:
         specs = sorted({spec for each in folders for spec in each.pathspecs()})
-        newest = graft(source, specs, places, clone)
+        newest = graft(source, specs, new_paths, clone)
         return (newest,) if newest else ()
 
     return parents

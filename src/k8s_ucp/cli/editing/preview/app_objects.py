@@ -79,8 +79,8 @@ def objects_of(
         found[name].objects.extend(items)
         found[name].texts[environment] = overlay.text
         if again:
-            place = f"apps/{name}/overlays/{environment}", by_name[name].home
-            found[name].charts[place] = items
+            folder = f"apps/{name}/overlays/{environment}"
+            found[name].charts[folder, by_name[name].home] = items
         for image in unlisted_images(rendered, name, environment, items):
             found[name].unlisted.setdefault(image, []).append(environment)
     beside = _of_neighbors(call, rendered, topology, by_name)

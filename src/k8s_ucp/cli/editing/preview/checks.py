@@ -82,5 +82,7 @@ def _checked(
         rendered,
         also=transports(topology),
         helm=pinned_helm(call, topology),
-        charts={place: found for each in built.values() for place, found in each.charts.items()},
+        charts={
+            overlay: found for each in built.values() for overlay, found in each.charts.items()
+        },
     )

@@ -100,11 +100,11 @@ def _print_unchangeable_images(call: Invocation, name: str, app_objects: AppObje
     """Print which images of a new app promotions can't change, and why."""
     for each in app_objects.unset:
         call.console.say(f"{name}: {each}")
-    by_places: dict[str, list[str]] = {}
+    by_environments: dict[str, list[str]] = {}
     for image, environments in app_objects.unlisted.items():
-        by_places.setdefault(", ".join(environments), []).append(image)
-    for places, images in by_places.items():
+        by_environments.setdefault(", ".join(environments), []).append(image)
+    for names, images in by_environments.items():
         call.console.say(
-            f"{name}: `ucp promote` can't change {', '.join(images)} in {places}, whose version a "
+            f"{name}: `ucp promote` can't change {', '.join(images)} in {names}, whose version a "
             "patch or a remote base sets: set it by `images` of the overlay"
         )

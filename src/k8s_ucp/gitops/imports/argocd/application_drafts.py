@@ -293,8 +293,8 @@ def _remote(
     name: str, source: Mapping[str, Any], url: str, path: str, context: DiscoveryContext
 ) -> RemoteSource | None:
     revision = str(source.get("targetRevision") or "")
-    if place := _chart_of(source):
-        address, chart = place
+    if found_chart := _chart_of(source):
+        address, chart = found_chart
         return RemoteSource(address, None if revision in ("", "*") else revision, chart)
     if not context.same(url):
         return RemoteSource(url, None if revision in MOVING else revision)

@@ -144,9 +144,9 @@ def _only_lists(
     lists = [
         each for each in found if each not in way and _only_lists(tree, each, environments, way)
     ]
-    places = {app_and_environment(each, environments) for each in found if each not in lists}
-    if any(each[0] == app for each in places):
+    pairs = {app_and_environment(each, environments) for each in found if each not in lists}
+    if any(each[0] == app for each in pairs):
         return False
-    if not places:
+    if not pairs:
         return True
-    return environment is None or {each[1] for each in places} == {environment}
+    return environment is None or {each[1] for each in pairs} == {environment}

@@ -82,8 +82,8 @@ def _managed_patches(environment: Environment, region: str) -> Patches:
         "size": None if cluster.autopilot else cluster.size,
         "protection": environment.deletion_protection,
     }
-    places = _places(region, cluster.zones)
-    patches = _patches(info, places | values, network=not cluster.network)
+    locations = _locations(region, cluster.zones)
+    patches = _patches(info, locations | values, network=not cluster.network)
     assert info.managed
     if cluster.network:
         # The existing network's default subnetwork in that region is used instead.
@@ -94,14 +94,14 @@ def _managed_patches(environment: Environment, region: str) -> Patches:
 
 def network_patches(provider: str, region: str) -> Patches:
     """Patches that place the network of a provider's clusters in a region."""
-    return _patches(PROVIDERS[provider], _places(region), cluster=False)
+    return _patches(PROVIDERS[provider], _locations(region), cluster=False)
 
 
-def _places(region: str, zones: tuple[str, str] | None = None) -> dict[str, object]:
+def _locations(region: str, zones: tuple[str, str] | None = None) -> dict[str, object]:
     """zones: letters of the zones of the subnets a and b, if they are others."""
     first, second = (f"{region}{each}" for each in zones or ("a", "b"))
-    places = {"region": region, "area": without_zone(region)}
-    return {**places, "zone-a": first, "zone-b": second}
+    locations = {"region": region, "area": without_zone(region)}
+    return {**locations, "zone-a": first, "zone-b": second}
 
 
 def _patches(

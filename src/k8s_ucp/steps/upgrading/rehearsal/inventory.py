@@ -80,9 +80,9 @@ def read_inventory(kube: Kube, asked: Mapping[str, str] | None = None) -> Cluste
     """
     served = _served(kube)
     kinds = {}
-    for name, places in served.items():
+    for name, versions in served.items():
         version = (asked or {}).get(name, "")
-        kinds[name] = places.get(version) or next(iter(places.values()))
+        kinds[name] = versions.get(version) or next(iter(versions.values()))
     items: dict[str, Item] = {}
     counts: dict[str, int] = {}
     stored: dict[str, tuple[str, ...]] = {}
@@ -97,8 +97,8 @@ def read_inventory(kube: Kube, asked: Mapping[str, str] | None = None) -> Cluste
                 items |= found
     for each in kube.list_all(CRD):
         stored[each["metadata"]["name"]] = tuple((each.get("status") or {}).get(_STORED) or ())
-    versions = {name: tuple(each) for name, each in served.items()}
-    return ClusterInventory(versions, items, counts, stored, unreadable)
+    version_names = {name: tuple(versions) for name, versions in served.items()}
+    return ClusterInventory(version_names, items, counts, stored, unreadable)
 
 
 def served_versions(kube: Kube) -> dict[str, tuple[str, ...]]:
