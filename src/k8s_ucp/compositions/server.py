@@ -77,7 +77,7 @@ def _of_users(function: CommittedFunction) -> Answer:
 
 
 async def _serve(functions: dict[str, Answer], credentials: Any) -> None:
-    """Serve until SIGTERM. answers: by address."""
+    """Serve until SIGTERM. functions: by address."""
     servers = []
     for address, each in functions.items():
         server = grpc.aio.server()

@@ -75,7 +75,7 @@ class TeardownState:
     """What `ucp stop` or `ucp destroy` is to delete, and what it has found so far."""
 
     destroys: bool = False
-    """`ucp destroy`: the whole topology goes, so nothing may be restarted."""
+    """`ucp destroy`: the whole topology is deleted, so nothing may be restarted."""
     delete_data: bool = False
     """A destroy deletes databases and machines too; a stop deletes data of local clusters."""
     abandon: frozenset[str] = frozenset()

@@ -219,7 +219,7 @@ def _others(snapshot: ClusterSnapshot) -> Iterator[Difference]:
 
 
 def _files(committed: Committed, covered: Collection[str]) -> Iterator[Difference]:
-    """Changed files that belong to no environment or app in `told`."""
+    """Changed files that belong to no environment or app in `covered`."""
     for path, change in sorted(committed.changes.items()):
         found = _FOLDERS.match(path)
         environment = found["environment"] if found else ""

@@ -225,7 +225,7 @@ class App(Part):
 
     @property
     def form(self) -> Literal["image", "path", "repo", "chart"]:
-        """What the app is given by: what the user brings counts more than an image."""
+        """Where the app comes from; a source with manifests takes precedence over an image."""
         if self.chart:
             return "chart"
         if self.repo:

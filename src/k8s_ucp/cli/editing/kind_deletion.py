@@ -1,4 +1,4 @@
-"""Deletes the kinds (CRDs) that an app brought, once the app is removed and none is in use.
+"""Deletes the kinds (CRDs) that an app installed, once the app is removed and none is in use.
 
 Argo CD never deletes CRDs, since all their objects would be deleted, too. Here nothing is lost: a
 CRD is kept if an object of it exists, or anyone else declares it.

@@ -153,7 +153,7 @@ class StabilityTimer:
         self._since = None
 
     def seconds(self, runs: Mapping[str, str], now: float) -> float:
-        """Everything is healthy at `now`; returns for how long. runs: another run starts anew."""
+        """How long everything has been healthy, at `now`. runs: a new run starts the time again."""
         if self._since is None or runs != self._runs:
             self._since, self._runs = now, runs
         return now - self._since

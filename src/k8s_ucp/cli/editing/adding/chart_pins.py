@@ -82,7 +82,7 @@ def fetch_dependencies(
 ) -> dict[str, UcpError]:
     """Fetch the dependencies of charts at the same time: {app: error} of those that fail.
 
-    Whoever reads one of the charts later has them. charts: {app: folder}.
+    They are then in the cache when a chart is rendered. charts: {app: folder}.
     """
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.gitops.manifests.chart_source import missing_dependencies, with_dependencies

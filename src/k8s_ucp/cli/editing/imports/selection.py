@@ -21,7 +21,7 @@ _OF_ONE_CHART = re.compile(r"^failed to fetch the charts that the chart \S+ depe
 
 @dataclass(frozen=True)
 class Candidate:
-    """An app to add, with what `ucp app add` would have been told; nothing is fetched yet."""
+    """An app to add, with the flags of an equivalent `ucp app add`; nothing is fetched yet."""
 
     finding: DiscoveredApp
     request: ImportRequest

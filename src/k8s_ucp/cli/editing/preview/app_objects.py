@@ -95,7 +95,7 @@ def _of_neighbors(
 ) -> list[_Built]:
     """The objects of the other apps of ucp.yaml that may write to the namespaces of these.
 
-    Those that can't be built are left out: that is not for whoever adds another app.
+    Those that can't be built are left out: adding another app doesn't depend on them.
     """
     from k8s_ucp.gitops.check.shared_namespaces import with_neighbors
 

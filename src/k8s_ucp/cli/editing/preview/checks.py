@@ -1,4 +1,4 @@
-"""Checks the repositories that an edit would lead to."""
+"""Checks the repositories as an edit would change them."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def report_form(call: Invocation, edit: Edit, name: str) -> None:
 def print_foreign_kinds(
     call: Invocation, topology: Topology, apps: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> None:
-    """Print the kinds of custom resources that apps need, and none of these apps brings the CRD of.
+    """Print the kinds of custom resources that apps need without one of them having the CRD.
 
     apps: {name: objects}
     """
