@@ -14,7 +14,7 @@ GLOSSARY = Path(__file__).parents[2] / "docs/glossary.md"
 STOP = {
     *("Util", "Utils", "Helper", "Helpers", "Common", "Misc", "Thing", "Things"),
     *("Announcements", "Backlog", "Belongings", "Departure", "Facts", "Keeper", "Known", "Login"),
-    *("Logins", "Marks", "Past", "People", "Place", "Proof", "Seen", "Shares", "Spot"),
+    *("Logins", "Marks", "Past", "People", "Place", "Places", "Proof", "Seen", "Shares", "Spot"),
     *("Standing", "Tally", "Views", "Wanted", "Unwanted", "Wish"),
 }
 """Words for which docs/glossary.md has standard terms."""
