@@ -11,7 +11,7 @@ from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.targets.kinds import CHART
 
 SUBJECT_WIDTH = 100
-DEFAULT = "the chart's default"
+DEFAULT = "the default version"
 """Version of an image for which the overlay sets none."""
 
 

@@ -88,7 +88,7 @@ def previous(overlay: Overlay, pasts: Sequence[PinsAtCommit]) -> dict[str, Pin]:
     for past in pasts:
         differing = _differing(overlay, past.pins)
         if differing and not any(
-            str(pin) in held.get(name, ()) or not (pin or overlay.target(name).has_default)
+            str(pin) in held.get(name, ()) or not _can_restore(overlay, name, pin)
             for name, pin in differing.items()
         ):
             return differing
@@ -113,11 +113,19 @@ def named(overlay: Overlay, pasts: Sequence[PinsAtCommit], target: str) -> dict[
             return found
     for past in pasts:
         if len(target) >= 7 and past.commit.startswith(target.lower()):
-            return {name: pin for name, pin in past.pins.items() if name in overlay.pins and pin}
+            return {
+                name: pin
+                for name, pin in past.pins.items()
+                if name in overlay.pins and _can_restore(overlay, name, pin)
+            }
     known = list(dict.fromkeys(str(pin) for past in pasts for pin in past.pins.values() if pin))
     raise UcpError(
         f"{overlay.app} in {overlay.env} never had {target}", next=nearest(target, known[:20])
     )
+
+
+def _can_restore(overlay: Overlay, name: str, pin: Pin) -> bool:
+    return bool(pin) or overlay.target(name).can_be_untagged
 
 
 def _differing(overlay: Overlay, pins: Mapping[str, Pin]) -> dict[str, Pin]:

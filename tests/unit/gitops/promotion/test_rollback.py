@@ -198,6 +198,38 @@ def test_a_rollback_without_an_earlier_version_is_refused() -> None:
         previous(overlay, past("1", "1"))
 
 
+@pytest.mark.parametrize(
+    ("path", "untagged", "tagged"),
+    [
+        (
+            STAGE,
+            "images:\n- name: echo\n- name: db\n  newTag: '1'\n",
+            "images:\n- name: echo\n  newTag: v2\n- name: db\n  newTag: '1'\n",
+        ),
+        (
+            "apps/echo/overlays/stage/pod.yaml",
+            "spec: {containers: [{name: c, image: echo}]}\n",
+            "spec: {containers: [{name: c, image: echo:v2}]}\n",
+        ),
+    ],
+)
+def test_the_first_promotion_of_an_untagged_image_can_be_rolled_back(
+    path: str, untagged: str, tagged: str
+) -> None:
+    there = tip({path: tagged})
+    overlay = read_overlay(there, "echo", "stage")
+    before = read_overlay(tip({path: untagged}), "echo", "stage")
+    states = [PinsAtCommit("b" * 40, overlay.pins), PinsAtCommit("a" * 40, before.pins)]
+
+    pins = previous(overlay, states)
+
+    assert pins == {"echo": Pin()}
+    assert named(overlay, states, "aaaaaaa")["echo"] == Pin()
+    decision = decide_rollback(there, Rollback("echo", "stage", pins, overlay.pins))
+    assert (decision.status, decision.writes[path]) == ("promoted", untagged.encode())
+    assert status(MemoryTip({**there.content, **decision.writes}), "v2") == "held"
+
+
 def test_a_named_version_must_have_been_deployed_before() -> None:
     overlay = read_overlay(shop(stage="3"), "echo", "stage")
 

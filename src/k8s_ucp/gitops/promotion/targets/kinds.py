@@ -104,6 +104,14 @@ class Target:
         """An empty version is valid: the chart then uses its default, such as its appVersion."""
         return all(isinstance(location, Value) for location in self.locations)
 
+    @property
+    def can_be_untagged(self) -> bool:
+        """Its version can be removed again: an image then has the tag of the base, or none."""
+        if len(self.locations) == 1 and isinstance(self.locations[0], KustomizeImage | Reference):
+            return True
+        # Several places without a common version read as empty, too: it can't be restored.
+        return self.has_default
+
     def way(self) -> str:
         """The path of a value, which identifies it if the image has another name."""
         paths = [

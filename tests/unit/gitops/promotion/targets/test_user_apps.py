@@ -416,7 +416,7 @@ def test_a_rollback_of_the_first_promotion_restores_the_charts_default() -> None
     assert pins == {"example.org/web": Pin()}
     assert written(decision)["values-stage.yaml"] == 'replicas: 2\nimage:\n  tag: ""\n'
     assert message([decision.note]).startswith(
-        "roll back web in stage: 2.0.0 -> the chart's default\n"
+        "roll back web in stage: 2.0.0 -> the default version\n"
     )
     held = MemoryTip({**there.content, **decision.writes})
     assert promote(held).status == "held"
