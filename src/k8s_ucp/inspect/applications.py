@@ -18,10 +18,13 @@ _SHOWN = 3
 # Prefixes that Argo CD's programs add to an error when they pass it on.
 _PASSED_ON = re.compile(
     r"rpc error: code = \w+ desc = |failed to generate manifest for source \d+ of \d+: "
+    # The temporary file that it applied: its name differs at every attempt.
+    r"|(?: from)? \"/dev/shm/\d+\"(?=:)"
 )
 # Argo CD's message while it repeats a sync, from which it has removed the errors of the last one.
 _REPEATS = re.compile(r"Retrying operation.*\. Attempt #\d+$")
 _Key = tuple[str, str, str, str]
+NOT_COMPARED = "Argo CD has not compared it with git yet"
 
 
 def is_settled(item: Object) -> bool:
@@ -65,7 +68,8 @@ def reason(item: Object) -> str:
         if names
     ]
     # Warnings, such as of orphaned objects, leave an Application healthy.
-    return "; ".join(parts) or next(_messages(item), running)
+    pending = "" if (_status(item).get("sync") or {}).get("status") else NOT_COMPARED
+    return "; ".join(parts) or next(_messages(item), running) or pending
 
 
 def _failure(item: Object) -> str:

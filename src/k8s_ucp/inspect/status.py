@@ -221,6 +221,8 @@ def why_environment(row: Status, why: Mapping[str, str]) -> str:
     """Why an environment of `summarize` is not ready. why: result of `reasons`."""
     reason = why.get(row["cluster"]["name"]) or why.get(f"environment {row['name']}", "")
     known = row["state"] != "running" or row["cluster"]["registered"]
+    if not reason and row["state"] == "running" and known and not row["cluster"]["ready"]:
+        return "its API server is not responding"
     if reason or known or row["cluster"]["provider"] not in cloud_providers():
         return reason
     return "not created on the core cluster yet: see the Application clusters"

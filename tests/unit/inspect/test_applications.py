@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.inspect.applications import LENGTH, find_problem, find_problems, reason
+from k8s_ucp.inspect.applications import LENGTH, NOT_COMPARED, find_problem, find_problems, reason
 
 ORPHANS = {"type": "OrphanedResourceWarning", "message": "4 orphaned resources"}
 FETCH = {
@@ -44,6 +44,18 @@ def test_the_root_cause_of_a_nested_error_is_shown() -> None:
     )
     assert long.endswith(" the cause")
     assert len(long) == LENGTH + len(" ... ")
+
+
+def test_argo_cds_temporary_files_are_not_shown() -> None:
+    message = 'mapping not found for name: "web" from "/dev/shm/1214180121": no matches for "X"'
+    said = find_problem(application({"type": "ComparisonError", "message": message}))
+    assert said == 'mapping not found for name: "web": no matches for "X"'
+
+
+def test_a_new_application_has_not_been_compared_yet() -> None:
+    assert reason({"metadata": {"name": "web-stage"}}) == NOT_COMPARED
+    compared = application(sync={"status": "Unknown"}, health={"status": "Unknown"})
+    assert reason(compared) == ""
 
 
 REFUSED = {

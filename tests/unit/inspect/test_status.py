@@ -18,6 +18,7 @@ from k8s_ucp.inspect.status import (
     reasons,
     selected,
     summarize,
+    why_environment,
 )
 from k8s_ucp.topology import Topology, default
 from tests.unit.inspect.snapshots import TOPOLOGY, WELL, cluster, registration
@@ -95,6 +96,13 @@ def test_a_cluster_that_does_not_respond_is_not_ready() -> None:
     )
     found = environments(silent)["prod"]["cluster"]
     assert (found["ready"], found["reachable"], found["registered"]) == (False, False, True)
+
+
+def test_a_registered_cluster_that_does_not_respond_has_a_reason() -> None:
+    silent = replace(WELL, answering=frozenset())
+    told = why_environment(environments(silent)["prod"], reasons(silent))
+    assert told == "its API server is not responding"
+    assert why_environment(environments(WELL)["prod"], reasons(WELL)) == ""
 
 
 def test_a_draining_cluster_is_not_registered() -> None:

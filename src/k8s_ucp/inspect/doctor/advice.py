@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp import names
-from k8s_ucp.inspect.applications import ENDLESS, kept_resources, reason
+from k8s_ucp.inspect.applications import ENDLESS, NOT_COMPARED, kept_resources, reason
 from k8s_ucp.inspect.resource_conditions import Cause, kubectl_words
 from k8s_ucp.kube import Object, labels_of
 from k8s_ucp.topology import Topology
@@ -110,6 +110,7 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
 
 
 _OF_APPLICATION = (
+    (re.escape(NOT_COMPARED), "wait for it: ucp status --watch; if it persists: ucp logs argocd"),
     (
         r"could not read username|authentication (failed|required)|permission denied \(publickey"
         r"|repository not found|terminal prompts disabled",

@@ -239,6 +239,13 @@ def test_an_out_of_sync_application_is_reported_with_its_condition() -> None:
     assert "no such path" in found.message
 
 
+def test_a_new_application_is_reported_as_not_compared_yet() -> None:
+    (found,) = findings(examined(applications=[{"metadata": {"name": "echo-stage"}}]))
+    assert found.severity == "warning"
+    assert found.message.endswith("Argo CD has not compared it with git yet")
+    assert found.next.startswith("wait for it: ucp status --watch")
+
+
 def test_objects_protected_from_pruning_are_a_warning() -> None:
     place = {"group": "", "kind": "Namespace", "namespace": "", "name": "data"}
     application = {
