@@ -24,6 +24,7 @@ from k8s_ucp.kube import (
     Kube,
     NotFound,
     Object,
+    annotations_of,
     labels_of,
 )
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess
@@ -146,6 +147,8 @@ def probe(kube: Kube, namespaces: tuple[str, ...], *, timeout: float) -> None:
 def ensure(kube: Kube, item: Object) -> None:
     """Create an object of ours, or correct it; idempotent.
 
+    What Argo CD applied in a namespace is corrected, too: otherwise, one app could replace the Role
+    there, and no token for the cluster would be renewed any more.
     Raises KubeError, or NoAccess if an object of that name isn't ours.
     """
     try:
@@ -156,10 +159,12 @@ def ensure(kube: Kube, item: Object) -> None:
     kind = kube.kind_of(item["apiVersion"], item["kind"])
     metadata = item["metadata"]
     found = kube.get(kind, metadata["name"], metadata.get("namespace"))
-    parts = {name: item[name] for name in ("roleRef", "subjects", "rules") if name in item}
+    fields = ("roleRef", "subjects", "rules")
+    parts: dict[str, Any] = {name: item[name] for name in fields if name in item}
     if all(found.get(name) == value for name, value in parts.items()):
         return
-    if not is_ours(found):
+    applied = "namespace" in metadata and names.TRACKING_ID in annotations_of(found)
+    if not (is_ours(found) or applied):
         raise NoAccess(
             IDENTITY_TAKEN,
             f"{item['kind']} {metadata['name']} already exists on the app cluster and "
@@ -170,7 +175,8 @@ def ensure(kube: Kube, item: Object) -> None:
         kube.delete(kind, metadata["name"], metadata.get("namespace"), uid=found["metadata"]["uid"])
         kube.create(item)
         return
-    kube.patch(kind, metadata["name"], metadata.get("namespace"), parts)
+    change = {"metadata": {"labels": metadata["labels"]}, **parts}
+    kube.patch(kind, metadata["name"], metadata.get("namespace"), change)
 
 
 def _fence(kube: Kube, environment: str) -> None:

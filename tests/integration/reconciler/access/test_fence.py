@@ -11,6 +11,7 @@ from k8s_ucp import names
 from k8s_ucp.kube import (
     CONFIG_MAP,
     NAMESPACE,
+    ROLE,
     SERVICE_ACCOUNT,
     Forbidden,
     Kube,
@@ -161,6 +162,17 @@ def test_apps_can_use_their_own_namespaces(argocd: Kube) -> None:
     argocd.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": marked})
     argocd.apply(namespace("brief"))
     assert argocd.delete(NAMESPACE, "brief")
+
+
+def test_an_app_cannot_block_the_access_to_its_cluster(argocd: Kube, admin: Kube) -> None:
+    """With `access: scoped`, by a Role of its own in place of Argo CD's, without our label."""
+    mark = {TRACKED: "evil-stage:rbac.authorization.k8s.io/Role:echo/k8s-ucp-argocd"}
+    about = {"name": names.ARGOCD_IDENTITY, "namespace": "echo", "annotations": mark}
+    argocd.apply({"apiVersion": f"{ROLE.group}/v1", "kind": "Role", "metadata": about, "rules": []})
+    scoped = source(scoped=True, namespaces=("echo",))
+    service_accounts.establish(admin, scoped, "demo", fresh=True)
+    found = admin.get(ROLE, names.ARGOCD_IDENTITY, "echo")
+    assert found["rules"][0]["verbs"] == ["*"] and service_accounts.is_ours(found)
 
 
 @pytest.mark.parametrize(
