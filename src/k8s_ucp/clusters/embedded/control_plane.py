@@ -29,6 +29,7 @@ from k8s_ucp.clusters.embedded.processes import (
     find_down,
     find_exposed,
 )
+from k8s_ucp.clusters.embedded.program_health import find_hung
 from k8s_ucp.clusters.embedded.program_upgrade import set_version
 from k8s_ucp.clusters.embedded.programs import ProgramPaths
 from k8s_ucp.clusters.embedded.settings import Parameters
@@ -95,6 +96,7 @@ class ControlPlaneLifecycle:
             if kinds and stages.outdated(folder, kinds):
                 api_server.wait_described(folder, config, kinds, until)
         end_components(folder, definition_edits.update(folder, kinds))
+        end_components(folder, find_hung(folder, record))
         if down := find_down(folder):
             record = self._link_programs(folder, record)
             clean_pid_files(folder)

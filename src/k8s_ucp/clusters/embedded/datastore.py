@@ -107,9 +107,10 @@ def clear(home: Path) -> None:
         _ask(connection, "deleterange", {"key": _encoded("\0"), "range_end": _ALL})
 
 
-def health_problem(home: Path) -> str:
+def health_problem(home: Path, *, seconds: float = SECONDS) -> str:
     """Why etcd is unhealthy, by its own health check; empty if it is healthy. Raises UcpError."""
     with contextlib.closing(_connected(home)) as connection:
+        connection.sock.settimeout(seconds)
         try:
             connection.request("GET", "/health")
             response = connection.getresponse()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import http.client
 import ssl
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from k8s_ucp.cluster_provider import ProgramHealth
@@ -19,6 +21,10 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.loopback import ADDRESS
 
 SECONDS = 2.0
+HUNG_SECONDS = 15.0
+"""Without any response for so long, a program hangs."""
+SETTLED_SECONDS = 60.0
+"""A younger program may only be slow to start."""
 _PATHS = {
     "kube-controller-manager": "/healthz",
     "kube-scheduler": "/readyz",
@@ -30,6 +36,45 @@ _PATHS = {
 def program_states(folder: ClusterFolder, record: Record) -> dict[str, ProgramHealth]:
     """Health by the names in COMPONENTS; `run` is empty if the program does not run."""
     return {each: _state(folder, record, each) for each in COMPONENTS}
+
+
+def find_hung(folder: ClusterFolder, record: Record) -> list[str]:
+    """Programs that run but have stopped responding; waits up to HUNG_SECONDS for them to do so.
+
+    The process monitor only notices programs that exit.
+    """
+    until = time.monotonic() + HUNG_SECONDS
+    silent = [each for each in COMPONENTS if _is_settled(folder, each)]
+    while silent := [each for each in silent if _is_silent(folder, record, each)]:
+        if time.monotonic() >= until:
+            return silent
+        time.sleep(1.0)
+    return []
+
+
+def _is_settled(folder: ClusterFolder, component: str) -> bool:
+    found = find_component(folder, component)
+    return found is not None and time.time() - found.started_at > SETTLED_SECONDS
+
+
+def _is_silent(folder: ClusterFolder, record: Record, component: str) -> bool:
+    """Whether it accepts connections and does not respond, not even with an error."""
+    if component == "etcd":
+        return _times_out(lambda: datastore.health_problem(folder.home, seconds=SECONDS))
+    path = _PATHS.get(component, "/version")
+    return _times_out(lambda: _get(record.ports[component], component, path))
+
+
+def _times_out(ask: Callable[[], object]) -> bool:
+    try:
+        ask()
+    except TimeoutError:
+        return True
+    except UcpError as error:
+        return isinstance(error.__cause__, TimeoutError)
+    except (OSError, http.client.HTTPException):
+        return False
+    return False
 
 
 def _state(folder: ClusterFolder, record: Record, component: str) -> ProgramHealth:
@@ -52,19 +97,24 @@ def _datastore(home: Path) -> str:
 
 
 def _server(port: int, component: str) -> str:
+    try:
+        status, text = _get(port, component, _PATHS[component])
+    except (OSError, http.client.HTTPException) as error:
+        return str(error) or "not responding"
+    return "" if status == 200 else f"{status} {' '.join(text.split())}"
+
+
+def _get(port: int, component: str, path: str) -> tuple[int, str]:
+    """Status and the beginning of a page. Raises OSError, HTTPException."""
     connection = (
         http.client.HTTPConnection(ADDRESS, port, timeout=SECONDS)
         if component == "kwok-controller"
         else http.client.HTTPSConnection(ADDRESS, port, timeout=SECONDS, context=_anybody())
     )
     with contextlib.closing(connection):
-        try:
-            connection.request("GET", _PATHS[component])
-            answer = connection.getresponse()
-            text = answer.read(300).decode("utf-8", "replace")
-        except (OSError, http.client.HTTPException) as error:
-            return str(error) or "not responding"
-    return "" if answer.status == 200 else f"{answer.status} {' '.join(text.split())}"
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read(300).decode("utf-8", "replace")
 
 
 def _anybody() -> ssl.SSLContext:

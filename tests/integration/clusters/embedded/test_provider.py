@@ -21,7 +21,7 @@ import pytest
 
 from k8s_ucp import process
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters.embedded import kwokctl, programs
+from k8s_ucp.clusters.embedded import kwokctl, program_health, programs
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_component, find_down, find_own
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
@@ -143,6 +143,28 @@ def test_processes_without_a_pid_file_are_replaced(
     assert not is_running(lost)
     assert len(find_own(folder)) == len(COMPONENTS)
     assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
+
+
+@on_a_standing_one
+def test_programs_that_hang_are_replaced_by_a_start(
+    provider: EmbeddedProvider, folder: ClusterFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program_health, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(program_health, "HUNG_SECONDS", 2.0)
+    made(provider, "one").apply(namespace("precious"))
+    hung = [find_component(folder, each) for each in ("etcd", "kube-scheduler")]
+    for each in hung:
+        assert each is not None
+        os.kill(each.pid, signal.SIGSTOP)
+    try:
+        provider.start("one")
+        assert not [each for each in hung if each and is_running(each)]
+        assert len(find_own(folder)) == len(COMPONENTS)
+        assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
+    finally:
+        for each in hung:
+            if each and is_running(each):
+                os.kill(each.pid, signal.SIGCONT)
 
 
 @on_a_standing_one
