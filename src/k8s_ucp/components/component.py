@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 from k8s_ucp.loopback import ADDRESS
 
 PROBE_SECONDS = 1.0
+_SILENT = "timed out"
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Health:
 
     ready: bool
     message: str = ""
+    silent: bool = False
+    """It accepts connections and does not respond: it hangs, or the machine is overloaded."""
 
 
 Check = Callable[[], Health]
@@ -55,6 +58,8 @@ def get_page(
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
         return Page(answer.status, answer.read(most), answer.getheader("Location", ""))
+    except TimeoutError:
+        return _SILENT
     except (OSError, http.client.HTTPException) as error:
         return getattr(error, "strerror", None) or str(error) or "no answer"
     finally:
@@ -65,7 +70,7 @@ def probe(port: int, path: str = "/healthz", *, timeout: float = PROBE_SECONDS) 
     """Call a health endpoint on this machine; anything but 200 is not ready."""
     page = get_page(port, path, timeout=timeout)
     if isinstance(page, str):
-        return Health(False, page)
+        return Health(False, page, silent=page == _SILENT)
     if page.status == 200:
         return HEALTHY
     lines = page.body.decode("utf-8", "replace").splitlines()
@@ -75,10 +80,9 @@ def probe(port: int, path: str = "/healthz", *, timeout: float = PROBE_SECONDS) 
 
 def combine(checks: Mapping[str, Check]) -> Health:
     """Ready if all are; otherwise the messages of the others, by name."""
-    wrong = [
-        f"{name}: {found.message}" for name, check in checks.items() if not (found := check()).ready
-    ]
-    return Health(not wrong, "; ".join(wrong))
+    wrong = {name: found for name, check in checks.items() if not (found := check()).ready}
+    message = "; ".join(f"{name}: {found.message}" for name, found in wrong.items())
+    return Health(not wrong, message, silent=any(each.silent for each in wrong.values()))
 
 
 PlacementName = Literal["host", "pods"]

@@ -136,7 +136,8 @@ class CompositionFunctions:
             ):
                 return HEALTHY
         except OSError as error:
-            return Health(False, error.strerror or str(error) or "no answer")
+            silent = isinstance(error, TimeoutError)
+            return Health(False, error.strerror or str(error) or "no answer", silent=silent)
 
     @property
     def _certificates(self) -> Path:

@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,8 @@ class FencePermit:
             case FenceVerdict.SILENT:
                 why = self.said or "no answer"
                 return f"the writers are stopped until the core repository can be read again: {why}"
+            case FenceVerdict.EXPIRED:
+                return "the watcher does not renew the permit of this core, so the reconciler waits"
             case FenceVerdict.WAITING:
                 return "the writers wait until the core that had the fence has stopped"
             case _:
@@ -97,6 +99,9 @@ class FencePermit:
 
     def allows(self, now: float, boot: str) -> bool:
         return self.verdict is FenceVerdict.HELD and self.boot == boot and now < self.until
+
+    def has_expired(self, now: float, boot: str) -> bool:
+        return self.verdict is FenceVerdict.HELD and not self.allows(now, boot)
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,13 @@ class FenceFiles:
             return FencePermit(**found, record=record, verdict=verdict)
         except (TypeError, KeyError, ValueError):
             return None
+
+    def seen(self, *, guarded: bool) -> FencePermit | None:
+        """The permit as it is now. guarded: the guard runs, so it should have renewed it."""
+        permit = self.permit()
+        if permit and guarded and permit.has_expired(boot_clock(), boot_id()):
+            return replace(permit, verdict=FenceVerdict.EXPIRED)
+        return permit
 
     def lost_to(self) -> FenceRecord | None:
         """The current record if the guard found that this core lost the fence, else None."""

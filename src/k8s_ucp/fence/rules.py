@@ -26,6 +26,8 @@ class FenceVerdict(StrEnum):
     """No: the fence could not be read for too long."""
     LOST = "lost"
     """No: another core has the fence, or it was released."""
+    EXPIRED = "expired"
+    """No: the guard hangs, and has renewed no permit. Only `FenceFiles.seen` says so."""
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ class ComponentStatus:
     placement: str
     message: str = ""
     adopted: bool = False
+    silent: bool = False
+    """See Health."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,13 @@ def query_components(
         version = adopted.version() if adopted else versions[each.name]
         health = each.ready()
         return ComponentStatus(
-            each.name, version, health.ready, each.placement, health.message, adopted is not None
+            each.name,
+            version,
+            health.ready,
+            each.placement,
+            health.message,
+            adopted is not None,
+            health.silent,
         )
 
     with ThreadPoolExecutor(len(components), "health") as pool:

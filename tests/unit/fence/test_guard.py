@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.fence.files import FenceFiles, FencePermit, FenceSettings, Gate, boot_id
+from k8s_ucp.fence.files import (
+    FenceFiles,
+    FencePermit,
+    FenceSettings,
+    Gate,
+    boot_clock,
+    boot_id,
+)
 from k8s_ucp.fence.guard import Guard, Reader
 from k8s_ucp.fence.record import FENCE, FenceHolder, FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict
@@ -245,3 +252,15 @@ def test_forgetting_the_fence_deletes_all_files(desk: Desk) -> None:
     (desk.files.clone / ".git" / "objects").mkdir(parents=True)
     desk.files.forget()
     assert list(desk.files.folder.iterdir()) == []
+
+
+def test_a_permit_that_a_running_guard_has_not_renewed_is_shown_as_expired(desk: Desk) -> None:
+    for until, verdict in ((boot_clock() + T, "held"), (boot_clock() - 1, "expired")):
+        permit = FencePermit(FenceVerdict.HELD, until, boot_id(), OURS, confirmed=True)
+        desk.files.write_permit(permit)
+        seen = desk.files.seen(guarded=True)
+        assert seen is not None
+        assert seen.verdict == verdict
+    assert "watcher" in seen.why_stopped()
+    # Without a guard it can't be renewed: the topology is stopped, or was not started since a boot.
+    assert desk.files.seen(guarded=False) == permit

@@ -8,6 +8,9 @@ from pathlib import Path
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.plan_runner import alone
 from k8s_ucp.clusters.admin_kubeconfigs import write_access
+from k8s_ucp.components import argocd, composition_functions, crossplane
+from k8s_ucp.components.host import redis
+from k8s_ucp.components.host.supervisor_client import ProgramState
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.doctor.finding import Finding
@@ -49,17 +52,28 @@ def _confirm() -> None:
     )
 
 
+_ALSO = {argocd.NAME: (redis.NAME,), crossplane.NAME: (composition_functions.NAME,)}
+"""Programs of a component whose names don't begin with its own."""
+
+
 def _start_component(context: TopologyView, name: str) -> None:
     """Start its processes, or the supervisor with all programs if it has ended."""
     placement = context.placement
     if placement.revive():
         return
-    programs = [each for each in placement.states().values() if each.name.startswith(name)]
+    programs = to_restart(name, placement.states().values())
     if not programs:
         raise UcpError(f"supervisord has no program of {name}", next="ucp start")
     for each in programs:
-        if each.state != "RUNNING":
-            placement.restart(each.name)
+        placement.restart(each)
+
+
+def to_restart(component: str, programs: Iterable[ProgramState]) -> list[str]:
+    """Programs of a component that isn't ready: those that ended; if all run, one of them hangs."""
+    also = _ALSO.get(component, ())
+    own = [each for each in programs if each.name.startswith(component) or each.name in also]
+    ended = [each for each in own if each.state != "RUNNING"]
+    return [each.name for each in ended or own]
 
 
 def _close_file(_: TopologyView, path: str) -> None:

@@ -23,6 +23,7 @@ from k8s_ucp.cli.inspection.status_page import page
 from k8s_ucp.cli.topology_selection import app_and_environment_names, chosen_view
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
+from k8s_ucp.components.watcher import NAME as WATCHER
 from k8s_ucp.context import TopologyView
 from k8s_ucp.engine import journal
 from k8s_ucp.engine.journal import RunRecord
@@ -154,14 +155,16 @@ def collect(context: TopologyView) -> ClusterSnapshot:
     if original := context.workspace.original():
         # The kubeconfigs in the copy are those of the original's clusters.
         return ClusterSnapshot(core_ready=False, stopped=True, original=original)
+    placement = context.placement
+    programs = placement.states()
+    guarded = WATCHER in programs and programs[WATCHER].running
     snapshot = cluster_snapshot.collect(
         context.topology,
         context.state.kubeconfig,
         lambda: _components(context),
-        context.fence.permit(),
+        context.fence.seen(guarded=guarded),
     )
-    placement = context.placement
-    ended = placement.is_stopping() and not placement.states()
+    ended = placement.is_stopping() and not programs
     # An existing core cluster keeps running, so a missing response is a failure.
     return replace(
         snapshot,

@@ -62,7 +62,8 @@ class Redis:
                         break
                     answer += more
         except OSError as error:
-            return Health(False, error.strerror or "no answer")
+            silent = isinstance(error, TimeoutError)
+            return Health(False, error.strerror or str(error) or "no answer", silent=silent)
         if answer == b"+OK\r\n+PONG\r\n":
             return HEALTHY
         return Health(False, answer.decode("ascii", "replace").strip() or "no answer")

@@ -106,6 +106,8 @@ def _fence(found: Examined) -> Iterator[Finding]:
     why = permit.why_stopped() if permit else ""
     if permit and permit.verdict is FenceVerdict.SILENT:
         yield Finding(name, "error", why, "check the network, and git.auth of ucp.yaml: ucp start")
+    elif permit and permit.verdict is FenceVerdict.EXPIRED:
+        yield Finding(name, "error", why, "ucp start restarts it; ucp logs watcher")
     elif permit and permit.verdict is FenceVerdict.WAITING:
         yield Finding(name, "info", why, "ucp start waits for it")
     elif permit and why:
@@ -121,7 +123,8 @@ def _components(found: Examined) -> Iterator[Finding]:
     if found.snapshot.stopped:
         return
     permit = found.snapshot.permit
-    held_back = _WRITERS if permit and permit.why_stopped() else ()
+    guarded = permit and permit.verdict is not FenceVerdict.EXPIRED and permit.why_stopped()
+    held_back = _WRITERS if guarded else ()
     # An interrupted start may not have started the later components yet.
     begun = any(command.startswith("ucp start") for _, command in found.interrupted)
     for each in found.snapshot.components:
@@ -129,7 +132,7 @@ def _components(found: Examined) -> Iterator[Finding]:
         if not each.ready and each.name not in held_back:
             why = f": {each.message}" if each.message else ""
             stopped = not each.message or each.message == "not running"
-            starts = begun or (stopped and not each.adopted)
+            starts = begun or ((stopped or each.silent) and not each.adopted)
             yield Finding(
                 f"component/{each.name}",
                 "error",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from k8s_ucp.components.watcher import NAME as WATCHER
 from k8s_ucp.components.watcher import WRITERS
 from k8s_ucp.context import StartContext
 from k8s_ucp.credentials import credential_ref
@@ -117,5 +118,9 @@ def await_fence(context: StartContext, report: Report) -> None:
             confirmed=bool(old and old.confirmed and old.record == settings.record),
         )
     )
-    if context.placement.states():
+    programs = context.placement.states()
+    if programs:
         context.placement.resume(WRITERS)
+    if old and old.has_expired(boot_clock(), boot_id()) and WATCHER in programs:
+        # The guard hangs: supervisord only notices programs that exit.
+        context.placement.restart(WATCHER)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from k8s_ucp.aws.account import account_file, write_account
@@ -18,8 +18,11 @@ from k8s_ucp.components import (
     reconciler,
 )
 from k8s_ucp.components.argo_rollouts import ArgoRollouts
+from k8s_ucp.components.component import Check, Health
 from k8s_ucp.components.composition_functions import UserCode
 from k8s_ucp.components.host import redis
+from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.manifests import Manifest, apply_all, digest, read, wait_served
 from k8s_ucp.components.watcher import Watcher
 from k8s_ucp.compositions import patch_and_transform, user_code
@@ -44,6 +47,8 @@ from k8s_ucp.topology import Topology
 
 FREE_SECONDS = 5.0
 """Until processes that have just ended release their ports."""
+HUNG_SECONDS = 15.0
+"""A program that ran before and gives no response for so long is restarted."""
 
 
 @step(
@@ -96,12 +101,14 @@ def start_argocd(context: StartContext, report: Report) -> None:
     """Start its processes, and apply the Application that manages all others."""
     apply_repository_secrets(context)
     now = time.time()
-    new = context.placement.start([*context.redis.programs(), *context.argocd.programs()])
+    programs = [*context.redis.programs(), *context.argocd.programs()]
+    new = context.placement.start(programs)
     if argocd.CONTROLLER in new:
         context.argocd_since = now
     apply_root(context, report)
     report("waiting until it is ready")
-    await_ready(context, argocd.NAME, context.argocd.ready)
+    check = context.component(argocd.NAME).ready
+    await_ready(context, argocd.NAME, restarting(context.placement, check, programs, new))
 
 
 @step("Start Crossplane", preview=preview_programs("component crossplane", crossplane.NAME))
@@ -123,16 +130,16 @@ def start_crossplane(context: StartContext, report: Report) -> None:
         report("composition function")
         _start_functions(context)
     report("controllers")
-    context.placement.start(context.crossplane.programs())
-    await_ready(context, crossplane.NAME, context.crossplane.ready)
+    _start_programs(
+        context, crossplane.NAME, context.crossplane.programs(), context.crossplane.ready
+    )
 
 
 @step("Start the simulated cloud", preview=preview_programs("simulated cloud", cloud.NAME))
 def start_cloud(context: StartContext, report: Report) -> None:
     """Start AWS on this machine, and write its address to a file for the reconciler."""
-    context.placement.start(context.cloud.programs())
     report("waiting until it is ready")
-    await_ready(context, cloud.NAME, context.cloud.ready)
+    _start_programs(context, cloud.NAME, context.cloud.programs(), context.cloud.ready)
     write_account(account_file(context.state), context.cloud.account())
 
 
@@ -145,9 +152,11 @@ def _start_functions(context: StartContext) -> None:
     """Crossplane asks for the functions' capabilities when it first reads a Composition."""
     functions = replace(context.functions, of_users=_user_code(context))
     functions.ensure_certificate(context.kube)
-    context.placement.start(functions.programs())
+    programs = functions.programs()
+    new = context.placement.start(programs)
     functions.register(context.kube)
-    await_ready(context, composition_functions.NAME, functions.ready)
+    check = restarting(context.placement, functions.ready, programs, new)
+    await_ready(context, composition_functions.NAME, check)
 
 
 def _user_code(context: StartContext) -> UserCode:
@@ -182,8 +191,10 @@ def _start_reconciler(context: StartContext) -> None:
     """Starts the watcher of processes, too."""
     context.placement.remove([backup_keeper.NAME])
     programs = [*context.reconciler.programs(), *Watcher(context.placement).programs()]
-    context.placement.start(programs)
-    await_ready(context, reconciler.NAME, context.reconciler.ready)
+    new = context.placement.start(programs)
+    checked = [each for each in programs if each.name == reconciler.NAME]
+    check = restarting(context.placement, context.reconciler.ready, checked, new)
+    await_ready(context, reconciler.NAME, check)
 
 
 def _preview_rollouts(context: StartContext) -> Iterator[PlannedChange]:
@@ -206,8 +217,40 @@ def start_rollouts(context: StartContext, report: Report) -> None:
         finally:
             kube.close()
         rollouts = ArgoRollouts(context.host, environment, kubeconfig)
-        context.placement.start(rollouts.programs())
-        await_ready(context, rollouts.name, rollouts.ready)
+        _start_programs(context, rollouts.name, rollouts.programs(), rollouts.ready)
+
+
+def _start_programs(
+    context: StartContext, name: str, programs: Sequence[Program], check: Check
+) -> None:
+    """Start a component's programs, and wait until it is ready."""
+    new = context.placement.start(programs)
+    await_ready(context, name, restarting(context.placement, check, programs, new))
+
+
+def restarting(
+    placement: HostPlacement, check: Check, programs: Iterable[Program], new: Collection[str]
+) -> Check:
+    """A check that restarts programs that hang, once: supervisord only notices those that exit.
+
+    new: names of programs that were just started, which may need longer to respond.
+    """
+    running = [each.name for each in programs if each.name not in new]
+    since: float | None = None
+
+    def look() -> Health:
+        nonlocal since
+        health = check()
+        if not health.silent:
+            since = None
+            return health
+        since = since or time.monotonic()
+        if time.monotonic() - since >= HUNG_SECONDS:
+            while running:
+                placement.restart(running.pop(0))
+        return health
+
+    return look
 
 
 def with_rollouts(topology: Topology) -> list[str]:

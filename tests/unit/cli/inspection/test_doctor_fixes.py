@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.inspection.doctor_fixes import fix
+from k8s_ucp.cli.inspection.doctor_fixes import fix, to_restart
+from k8s_ucp.components.host.supervisor_client import ProgramState
 from k8s_ucp.context import TopologyView
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.topology import default
@@ -38,3 +39,23 @@ def test_only_files_of_the_workspace_are_made_private(
     assert stat.S_IMODE((creds / "gcp.json").stat().st_mode) == 0o600
     assert stat.S_IMODE(system.stat().st_mode) == 0o644
     assert f"it is a symbolic link to {system}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("states", "restarted"),
+    [
+        (("RUNNING", "FATAL", "RUNNING"), ["argocd-server"]),
+        (("RUNNING", "RUNNING", "RUNNING"), ["redis", "argocd-server", "argocd-repo-server"]),
+    ],
+)
+def test_if_all_programs_of_a_component_run_one_hangs_and_all_are_restarted(
+    states: tuple[str, ...], restarted: list[str]
+) -> None:
+    programs = [
+        ProgramState(name, state, 1, "")
+        for name, state in zip(
+            ("redis", "argocd-server", "argocd-repo-server"), states, strict=True
+        )
+    ]
+    programs.append(ProgramState("crossplane", "FATAL", 0, ""))
+    assert to_restart("argocd", programs) == restarted

@@ -122,6 +122,20 @@ def test_a_component_that_is_not_ready_is_reported_with_the_next_command(
     assert only(examined(components=[broken])) == ("component/argocd", "error", next)
 
 
+def test_a_component_that_hangs_is_restarted_by_a_start() -> None:
+    hung = ComponentStatus("argocd", "v1", False, "host", "timed out", silent=True)
+    assert only(examined(components=[hung])) == ("component/argocd", "error", "ucp start")
+
+
+def test_a_watcher_that_hangs_is_reported_beside_what_it_would_have_stopped() -> None:
+    here = FenceHolder("1", "desk", "/here", "embedded")
+    permit = FencePermit(FenceVerdict.EXPIRED, 0.0, "boot", FenceRecord(4, here, 0.0), True)
+    broken = ComponentStatus("argocd", "v1", ready=False, placement="host", message="not running")
+    found = {each.id: each.next for each in findings(examined(permit=permit, components=[broken]))}
+    assert found["fence/demo"].startswith("ucp start")
+    assert found["component/argocd"] == "ucp start"
+
+
 def test_an_interrupted_start_is_to_be_rerun_before_logs_are_read() -> None:
     broken = ComponentStatus("argocd", "v1", ready=False, placement="host", message="refused")
     run = ("`ucp start` was interrupted", "ucp start")

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.components.component import Health, combine, probe
 from k8s_ucp.components.crossplane import INIT_SECONDS
 from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.supervisor_client import ProgramState
 from k8s_ucp.components.manifests import Manifest, read
 from k8s_ucp.context import StartContext
@@ -19,7 +21,7 @@ from k8s_ucp.engine.waiting import Cancelled
 from k8s_ucp.errors import UcpError
 from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.steps.startup import start_on_host
-from k8s_ucp.steps.startup.start_on_host import initialized_by
+from k8s_ucp.steps.startup.start_on_host import initialized_by, restarting
 from k8s_ucp.topology import default
 from k8s_ucp.workspace import Workspace
 
@@ -78,3 +80,31 @@ def test_a_port_used_by_another_program_is_reported_immediately(
         ):
             start_on_host._refuse_strangers(context)
     start_on_host._refuse_strangers(context)
+
+
+def test_programs_that_ran_before_and_hang_are_restarted_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    placement: Any = SimpleNamespace(restarted=[])
+    placement.restart = placement.restarted.append
+    programs = [Program(name, ("true",), tmp_path) for name in ("old", "new")]
+    health = Health(False, "connection refused")
+    monkeypatch.setattr(start_on_host, "HUNG_SECONDS", 0.0)
+    look = restarting(placement, lambda: health, programs, ["new"])
+    look()
+    assert placement.restarted == []
+    health = Health(False, "timed out", silent=True)
+    assert [look(), look()] == [health, health]
+    assert placement.restarted == ["old"]
+
+
+def test_a_program_that_accepts_connections_without_a_response_is_silent() -> None:
+    with socket.socket() as server:
+        server.bind((ADDRESS, 0))
+        port = server.getsockname()[1]
+        refused = probe(port, timeout=0.1)
+        server.listen()
+        hung = probe(port, timeout=0.1)
+    assert (refused.ready, refused.silent) == (False, False)
+    assert (hung.ready, hung.silent) == (False, True)
+    assert combine({"one": lambda: refused, "two": lambda: hung}).silent
