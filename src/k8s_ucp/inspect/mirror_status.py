@@ -13,8 +13,13 @@ from k8s_ucp.reconciler.runtime.conditions import find, is_true
 from k8s_ucp.topology import Topology
 
 
-def mirror_rows(syncers: Sequence[Object]) -> list[dict[str, Any]]:
-    """The `mirrors` of `ucp status -o json`, sorted by name."""
+def mirror_rows(
+    syncers: Sequence[Object], topology: Topology | None = None
+) -> list[dict[str, Any]]:
+    """The `mirrors` of `ucp status -o json`, sorted by name.
+
+    topology: adds `waitsFor`, the stopped environments that are all that a mirror waits for.
+    """
     return [
         {
             "name": each["metadata"]["name"],
@@ -22,6 +27,7 @@ def mirror_rows(syncers: Sequence[Object]) -> list[dict[str, Any]]:
             "targets": [
                 _target(target) for target in (each.get("status") or {}).get("targets", [])
             ],
+            **({"waitsFor": stopped} if (stopped := _waits_for(each, topology)) else {}),
         }
         for each in _sorted(syncers)
     ]
@@ -60,6 +66,12 @@ def stopped_targets(item: Object, topology: Topology) -> list[str]:
         for name in stopped
         if any(each.matches({names.ENVIRONMENT: name}) for each in selectors)
     ]
+
+
+def _waits_for(item: Object, topology: Topology | None) -> list[str]:
+    if topology is None or is_true(item, names.READY):
+        return []
+    return stopped_targets(item, topology)
 
 
 def _sorted(syncers: Sequence[Object]) -> list[Object]:

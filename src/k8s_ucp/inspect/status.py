@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from k8s_ucp import names
@@ -49,7 +49,7 @@ def summarize(topology: Topology, snapshot: ClusterSnapshot) -> Status:
         "fence": _fence(snapshot.permit),
         "environments": _environments(topology, snapshot),
         "applications": [_application(each) for each in _by_name(snapshot.applications)],
-        "mirrors": mirror_rows(snapshot.syncers),
+        "mirrors": mirror_rows(snapshot.syncers, topology),
         "claims": [
             {
                 "name": claim["metadata"]["name"],
@@ -76,12 +76,23 @@ def is_healthy(data: Status) -> bool:
     return (
         data["core"]["ready"]
         and (data["fence"] is None or data["fence"]["state"] == "held")
-        and all(each["ready"] for each in (*data["components"], *data["mirrors"]))
+        and all(each["ready"] for each in data["components"])
+        and all(each["ready"] or each.get("waitsFor") for each in data["mirrors"])
         and all(each["ready"] and each["registered"] and each["reachable"] for each in clusters)
         and all(
-            (each["sync"], each["health"]) == ("Synced", "Healthy") for each in data["applications"]
+            (each["sync"], each["health"]) == ("Synced", "Healthy")
+            for each in data["applications"]
+            if each["name"] not in _only_waiting(data)
         )
     )
+
+
+def _only_waiting(data: Status) -> Collection[str]:
+    """Applications that are not Healthy only because mirrors wait for what is stopped."""
+    if not any(each.get("waitsFor") for each in data["mirrors"]):
+        return ()
+    synced = {each["name"] for each in data["applications"] if each["sync"] == "Synced"}
+    return synced & {"mirrors", names.ROOT_APPLICATION}
 
 
 def selected(data: Status, name: str) -> Status | None:

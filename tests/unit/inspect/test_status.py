@@ -246,3 +246,26 @@ def test_a_hold_is_shown_beside_its_application() -> None:
     data["applications"][0]["held"] = ["1.4.0"]
     assert "on hold: 1.4.0" in page(data, WELL, {})
     assert "on hold" not in page(summarize(TOPOLOGY, WELL), WELL, {})
+
+
+def test_mirrors_that_wait_for_what_is_stopped_are_no_fault() -> None:
+    topology = default("demo", ["prod"])
+    (prod,) = topology.spec.environments
+    spec = topology.spec.model_copy(
+        update={"environments": (prod.model_copy(update={"state": "stopped"}),)}
+    )
+    waiting = {
+        "metadata": {"name": "db", "namespace": "ucp-clusters"},
+        "spec": {"data": [{"targetSelector": {"matchLabels": {"k8s-ucp.io/environment": "prod"}}}]},
+        "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "NoTarget"}]},
+    }
+    healthy = WELL.applications[0]
+    mirrors = {
+        "metadata": {"name": "mirrors"},
+        "status": {"sync": {"status": "Synced"}, "health": {"status": "Progressing"}},
+    }
+    seen = replace(READY, applications=[healthy, mirrors], syncers=[waiting])
+    data = summarize(topology.model_copy(update={"spec": spec}), seen)
+    assert data["mirrors"][0]["waitsFor"] == ["prod"]
+    assert is_healthy(data)
+    assert not is_healthy(summarize(topology, seen)), "prod should run"
