@@ -69,6 +69,7 @@ class Unsigned(GitFailed):
 SETTINGS_ADVICE = "fix your git configuration: git config --list --show-origin"
 
 _FREE = "free disk space or make the folder writable, then run the command again"
+_LOCKED = "wait for the other git process; if none runs, delete the .lock file named above"
 _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
     # First, because git then also drops the connection of a push, which looks like a network error.
     (NoSpace, r"no space left on device|out of diskspace|disk quota exceeded", _FREE),
@@ -109,7 +110,7 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
     (
         Locked,
         r"\.lock': file exists|another git process seems to be running|cannot lock ref",
-        "wait for the other git process; if none runs, delete the .lock file named above",
+        _LOCKED,
     ),
     (
         SettingsUnreadable,
@@ -137,6 +138,8 @@ _PUSH_RACE = re.compile(
     r"|incorrect old value|failed to update ref|failed to lock|atomic transaction failed",
     re.IGNORECASE,
 )
+_LEFT_LOCK = re.compile(r"\.lock': file exists", re.IGNORECASE)
+"""Of a remote on this machine: it is no race if the push was repeated for long."""
 _PUSH_DECLINED = re.compile(
     r"hook declined|protected branch|denied by|prohibited|remote rejected", re.IGNORECASE
 )
@@ -165,7 +168,8 @@ def classify(action: str, where: str, output: str, folder: str = "") -> GitFaile
     if action == "push":
         kind = _push_class(output)
         if kind is not None:
-            return kind(message, next=_PUSH_ADVICE[kind])
+            left = kind is Rejected and _LEFT_LOCK.search(output)
+            return kind(message, next=_LOCKED if left else _PUSH_ADVICE[kind])
     for kind, pattern, advice in _CLASSES:
         if re.search(pattern, output, re.IGNORECASE):
             safe = f"git config --global --add safe.directory '{folder}'"

@@ -9,6 +9,7 @@ import pytest
 from k8s_ucp.git.failures import (
     HostUnreachable,
     NoSpace,
+    Rejected,
     SettingsUnreadable,
     Unsigned,
     classify,
@@ -75,3 +76,13 @@ def test_a_signing_failure_names_the_command_that_disables_signing(said: str) ->
     assert isinstance(failure, Unsigned)
     assert failure.next
     assert "git config --global commit.gpgSign false" in failure.next
+
+
+def test_a_lock_that_stays_on_the_remote_is_no_race_with_another_push() -> None:
+    race = "!\tx:refs/heads/main\t[remote rejected] (atomic transaction failed)\n"
+    left = f"{race}remote: error: Unable to create '/a/refs/heads/main.lock': File exists.\n"
+    moved, locked = (classify("push", "/a/apps.git", said) for said in (race, left))
+    assert isinstance(moved, Rejected)
+    assert isinstance(locked, Rejected)  # It is repeated like a race.
+    assert (moved.next or "").startswith("run the command again")
+    assert "delete the .lock file" in (locked.next or "")
