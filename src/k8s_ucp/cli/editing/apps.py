@@ -20,7 +20,7 @@ from k8s_ucp.cli.command import (
     invocation,
     plan_invocation,
 )
-from k8s_ucp.cli.editing.adding.app_source import name_in, with_source
+from k8s_ucp.cli.editing.adding.app_source import name_in, with_source, with_split_image
 from k8s_ucp.cli.editing.adding.copies import COPIES
 from k8s_ucp.cli.editing.adding.flags import AppFlags
 from k8s_ucp.cli.editing.adding.items import item_of
@@ -174,6 +174,7 @@ def add(
     }
     if source is not None:
         origin = with_source(name, source, origin)
+    origin = with_split_image(name, origin)
     keys: dict[str, Any] = {
         "image": origin["image"],
         "tag": origin["tag"],

@@ -40,6 +40,27 @@ def with_source(app: str, source: str, given: Mapping[str, str | None]) -> dict[
     return {**given, **found}
 
 
+def with_split_image(app: str, given: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The given flags, with `--image NAME:TAG` as name and tag. Raises UsageError without a tag."""
+    from k8s_ucp.gitops.manifests.images_and_ports import split_image
+
+    image, tag = given["image"], given["tag"]
+    if not image or "@" in image:
+        return dict(given)
+    name, own = split_image(image)
+    if own and tag and own != tag:
+        raise UsageError(
+            f"--image {image} and --tag {tag} contradict each other",
+            next=f"ucp app add {app} --image {name} --tag {tag}",
+        )
+    if not own and not tag:
+        raise UsageError(
+            f"the tag of the image {image} is not specified",
+            next=f"ucp app add {app} --image {image} --tag TAG",
+        )
+    return {**given, "image": name, "tag": tag or own}
+
+
 def flags_of(app: str, source: str) -> dict[str, str]:
     """Flags for a folder, file, git repository, chart of an OCI registry or image, by name.
 

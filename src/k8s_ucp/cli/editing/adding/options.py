@@ -26,7 +26,9 @@ SourceArgument = Annotated[
         show_default=False,
     ),
 ]
-ImageOption = Annotated[str | None, option("--image", "NAME", "Image of the app, without tag.")]
+ImageOption = Annotated[
+    str | None, option("--image", "NAME", "Image of the app, with its tag or --tag.")
+]
 TagOption = Annotated[str | None, option("--tag", "TAG", "Initial tag of the image.")]
 PathOption = Annotated[
     str | None,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli import main
-from k8s_ucp.cli.editing.adding.app_source import flags_of, with_source
+from k8s_ucp.cli.editing.adding.app_source import flags_of, with_source, with_split_image
 from k8s_ucp.errors import UsageError
 
 
@@ -140,3 +140,17 @@ def test_a_provider_without_a_database_is_refused(
     line = ["app", "add", "web", "web:1", "--database-provider", "aws"]
     assert main.run([*line, "--workspace", str(tmp_path)]) == 2
     assert "--database-provider needs --database" in capsys.readouterr().err
+
+
+def test_the_tag_of_an_image_may_follow_its_name() -> None:
+    def split(image: str, tag: str | None = None) -> dict[str, str | None]:
+        return with_split_image("web", {"image": image, "tag": tag})
+
+    assert split("nginx:1.25") == {"image": "nginx", "tag": "1.25"}
+    assert split("host:5000/a/b:2") == {"image": "host:5000/a/b", "tag": "2"}
+    assert split("nginx", "1.25") == {"image": "nginx", "tag": "1.25"}
+    with pytest.raises(UsageError, match="is not specified") as missing:
+        split("nginx")
+    assert missing.value.next == "ucp app add web --image nginx --tag TAG"
+    with pytest.raises(UsageError, match="contradict"):
+        split("nginx:1.25", "1.26")
