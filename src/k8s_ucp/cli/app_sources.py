@@ -99,6 +99,19 @@ def fetch_chart(call: Invocation, missing: ChartMissing, *, own: bool) -> ChartC
     return ChartContent(missing.version, files)
 
 
+def _newer_source(app: App) -> str:
+    """How to get another version of a chart that is not from a chart repository."""
+    everywhere = "(for every environment to which no chart version was promoted)"
+    if app.repo:
+        return (
+            f"set `revision` of {app.name} in ucp.yaml to a commit of {app.repo} that has it, then "
+            f"ucp start {everywhere}"
+        )
+    if app.path:
+        return f"copy that version of the chart to {app.path}, then ucp start {everywhere}"
+    return ""
+
+
 def _require_allowed_chart(call: Invocation, missing: ChartMissing, topology: Topology) -> None:
     """Refuse to send what ucp.yaml names if the command names the repository, also in a CI job.
 
@@ -135,6 +148,8 @@ def _chart_of(
                 chart = ChartRef(app.chart.repo, app.chart.name)
                 digest = app.chart.digest if app.chart.version == missing.version else None
                 return chart, credential_for(call, topology, app), digest
+            if app.name == missing.app and (advice := _newer_source(app)):
+                raise UcpError(missing.message, next=advice)
     raise UcpError(
         missing.message,
         next=f"name its repository in {config_file(missing.app)}: "

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.cli.app_sources import fetch_chart
+from k8s_ucp.cli.command import Invocation
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.promotion.targets.chart import ChartMissing
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Chart, load
 from k8s_ucp.workspace import Workspace, cache_folder
@@ -36,6 +39,23 @@ def test_chart_at_the_top_of_a_clone_is_added(
     commit(theirs)
     assert "Helm chart web, version 1.2.3" in ucp(workspace, "app", "add", "web", str(theirs))
     assert "apps/web/overlays/prod/Chart.yaml" in rendered(workspace)
+
+
+def test_unknown_version_of_a_chart_in_git_or_a_folder_names_what_to_change(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    theirs = write(tmp_path / "theirs", web_files("1.2.3"))
+    commit(theirs)
+    ucp(workspace, "app", "add", "copied", str(theirs))
+    ucp(workspace, "app", "add", "cloned", theirs.as_uri())
+    for app, change in (
+        ("copied", "copy that version of the chart to manifests/copied, then ucp start"),
+        ("cloned", "set `revision` of cloned in ucp.yaml to a commit of "),
+    ):
+        missing = ChartMissing(app, "web", "9.9.9", repo="")
+        with pytest.raises(UcpError, match=r"has the chart web 9\.9\.9") as caught:
+            fetch_chart(Invocation(folder=workspace), missing, own=True)
+        assert (caught.value.next or "").startswith(change)
 
 
 @pytest.mark.parametrize("private", [False, True], ids=["public", "private"])
