@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -33,9 +34,12 @@ def with_source(app: str, source: str, given: Mapping[str, str | None]) -> dict[
     more = set().union(*(_WITH.get(each, set()) for each in found)) - found.keys()
     for flag, value in given.items():
         if value is not None and flag not in more:
+            below = Path(source).expanduser() / value
             raise UsageError(
                 f"{source} and --{flag} {value} contradict each other",
-                next=f"leave out --{flag}, or {source}",
+                next=f"ucp app add {app} {shlex.quote(str(below))}"
+                if flag == "path" and below.exists()
+                else f"leave out --{flag}, or {source}",
             )
     return {**given, **found}
 

@@ -134,6 +134,17 @@ def test_flags_complete_a_source_and_contradictory_ones_are_refused() -> None:
         with_source("shop", named, {**nothing, "revision": "v2"})
 
 
+def test_a_folder_with_a_path_below_it_is_refused_with_the_command(tmp_path: Path) -> None:
+    (tmp_path / "deploy").mkdir()
+    for path, advice in (
+        ("deploy", f"ucp app add shop {tmp_path}/deploy"),
+        ("none", f"leave out --path, or {tmp_path}"),
+    ):
+        with pytest.raises(UsageError, match=f"--path {path}") as refused:
+            with_source("shop", str(tmp_path), {"path": path})
+        assert refused.value.next == advice
+
+
 def test_a_provider_without_a_database_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
