@@ -35,6 +35,7 @@ class Locations:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._nodes: dict[str, list[Any]] = {}
+        self._objects: dict[str, dict[tuple[str, str], _Object]] = {}
         self._chains: dict[str, list[str]] = {}
 
     def find(self, fault: Fault) -> Location:
@@ -121,14 +122,14 @@ class Locations:
         for path in files:
             if not self._mentions(path, name):
                 continue
-            for document in self._documents(path):
-                metadata = _get(document, "metadata")
-                if _value(_get(document, "kind")) != kind or _value(_get(metadata, "name")) != name:
-                    continue
-                node = _walk(document, fault.field) if fault.field else None
+            if path not in self._objects:
+                self._objects[path] = _objects(self._documents(path))
+            found = self._objects[path].get((kind, name))
+            if found is not None:
+                node = _walk(found.document, fault.field) if fault.field else None
                 if node is None and fault.value:
-                    node = _scalar(document, fault.value)
-                return path, (node or document).start_mark.line + 1
+                    node = found.scalars.get(fault.value)
+                return path, (node or found.document).start_mark.line + 1
         return None
 
     def _mentions(self, path: str, name: str) -> bool:
@@ -218,18 +219,36 @@ def _walk(node: Any, field: str) -> Any:
     return found
 
 
-def _scalar(node: Any, value: str) -> Any:
-    """The first scalar node with this value."""
-    waiting, seen = [node], set()
-    while waiting:
-        each = waiting.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        if each.id == "scalar" and each.value == value:
-            return each
-        if each.id == "sequence":
-            waiting += reversed(each.value)
-        if each.id == "mapping":
-            waiting += [part for pair in reversed(each.value) for part in reversed(pair)]
-    return None
+class _Object:
+    """A document with an object; indexed, since an object can have thousands of faults."""
+
+    def __init__(self, document: Any) -> None:
+        self.document = document
+
+    @cached_property
+    def scalars(self) -> dict[str, Any]:
+        """Value -> the first scalar node with it."""
+        found: dict[str, Any] = {}
+        waiting, seen = [self.document], set()
+        while waiting:
+            each = waiting.pop()
+            if id(each) in seen:
+                continue
+            seen.add(id(each))
+            if each.id == "scalar":
+                found.setdefault(each.value, each)
+            if each.id == "sequence":
+                waiting += reversed(each.value)
+            if each.id == "mapping":
+                waiting += [part for pair in reversed(each.value) for part in reversed(pair)]
+        return found
+
+
+def _objects(documents: list[Any]) -> dict[tuple[str, str], _Object]:
+    """(kind, name) -> the first object of that name."""
+    found: dict[tuple[str, str], _Object] = {}
+    for each in documents:
+        kind, name = _value(_get(each, "kind")), _value(_get(_get(each, "metadata"), "name"))
+        if kind is not None and name is not None:
+            found.setdefault((kind, name), _Object(each))
+    return found
