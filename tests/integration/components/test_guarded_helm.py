@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.components.host.guarded_programs import write_helm
+from k8s_ucp.components.host.guarded_programs import write_helm, write_kustomize
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.raw_server import server
 
@@ -102,6 +102,18 @@ def test_values_are_not_loaded_over_plain_http(tmp_path: Path, guarded: Path) ->
         done = run(guarded, "x", tmp_path, "--values", f"{url}/values.yaml")
     assert done.returncode == 1 and "refusing to use HTTP_PROXY" in done.stderr
     assert not requests
+
+
+def test_the_memory_of_the_programs_is_limited(tmp_path: Path) -> None:
+    """Aliases in a kustomization, or a template, can ask for all that the machine has."""
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nulimit -v\n")
+    program.chmod(0o700)
+    for write in (write_helm, lambda folder, path: write_kustomize(folder, path, "https")):
+        (guard := tmp_path / f"guard {write.__name__}").mkdir(mode=0o700)
+        script = next(write(guard, program).iterdir())
+        done = subprocess.run([script], capture_output=True, text=True, check=True)
+        assert 4_000_000 < int(done.stdout) < 8_000_000
 
 
 def test_the_script_is_written_once(guarded: Path, toolbox: Toolbox) -> None:

@@ -6,7 +6,8 @@ container could. helm would read files outside of the repository, pack charts fr
 base of kustomize can be a `file://` URL, of any git repository that the user can read, so
 kustomize's git uses only the transports that `ucp check` allows; Argo CD's own git isn't affected.
 Over plain http both would load what only this machine can reach, such as a port on loopback or a
-cloud's metadata. `ucp check` takes the same care (gitops/manifests).
+cloud's metadata; and both would use any amount of memory. `ucp check` takes the same care
+(gitops/manifests).
 """
 
 from __future__ import annotations
@@ -16,15 +17,20 @@ import shlex
 import sys
 from pathlib import Path
 
-from k8s_ucp.gitops.manifests.kustomize import NO_HTTP
+from k8s_ucp.gitops.manifests.kustomize import MEMORY, NO_HTTP
 from k8s_ucp.workspace import FOLDER_MODE, write_private_file
 
 _NO_HTTP = " ".join(f"{name}={value}" for name, value in NO_HTTP.items())
+_RESERVED = 2_000_000_000
+"""Bytes of addresses that a Go program reserves without using them."""
+_LIMIT = f"""# A few lines can ask for all memory of the machine: with aliases, or in a template.
+ulimit -v {(MEMORY + _RESERVED) // 1024} 2>/dev/null || true
+"""
 _HELM = """#!/bin/sh
 # Written by k8s-ucp. helm splits the name of a file with values at commas, so that its second part
 # could be any file of this machine: quoted, it is one name. A name of a release can be a template,
 # which could show variables of Argo CD, such as the password of redis.
-refuse() {{ # WHAT
+{limit}refuse() {{ # WHAT
   echo "Error: refused: $1" >&2
   exit 1
 }}
@@ -60,7 +66,7 @@ exec {program} "$@"
 _KUSTOMIZE = """#!/bin/sh
 # Written by k8s-ucp. A remote base must not be a repository of this machine, nor a file over plain
 # http, which Go refuses if both of the other variables are set.
-export GIT_ALLOW_PROTOCOL={protocols} {no_http}
+{limit}export GIT_ALLOW_PROTOCOL={protocols} {no_http}
 exec {program} "$@"
 """
 
@@ -68,7 +74,7 @@ exec {program} "$@"
 def write_helm(folder: Path, program: Path) -> Path:
     """Write it to a private folder, for the beginning of a PATH. Returns the folder."""
     python, quoted = shlex.quote(sys.executable), shlex.quote(str(program))
-    text = _HELM.format(python=python, program=quoted, no_http=_NO_HTTP)
+    text = _HELM.format(python=python, program=quoted, no_http=_NO_HTTP, limit=_LIMIT)
     return _write(folder / "helm", text)
 
 
@@ -78,7 +84,9 @@ def write_kustomize(folder: Path, program: Path, protocols: str) -> Path:
     protocols: as in git's variable GIT_ALLOW_PROTOCOL.
     """
     quoted = shlex.quote(str(program))
-    text = _KUSTOMIZE.format(program=quoted, protocols=shlex.quote(protocols), no_http=_NO_HTTP)
+    text = _KUSTOMIZE.format(
+        program=quoted, protocols=shlex.quote(protocols), no_http=_NO_HTTP, limit=_LIMIT
+    )
     return _write(folder / "kustomize", text)
 
 
