@@ -43,6 +43,7 @@ from k8s_ucp.preflight.lost_repositories import check_repositories
 from k8s_ucp.preflight.machine import check_folders, check_limits
 from k8s_ucp.reconciler.aws.control_planes import is_plane_name
 from k8s_ucp.reconciler.backup.writer import failure
+from k8s_ucp.topology import load
 
 app = declare()
 
@@ -181,10 +182,12 @@ def _lacks(context: TopologyView) -> Iterator[tuple[str, UcpError]]:
 
 
 def _check_file(context: TopologyView) -> None:
-    """Raises UsageError if ucp.yaml is gone, which the next start needs."""
+    """Raises UcpError if ucp.yaml, which the next start needs, is gone or invalid."""
     file = context.workspace.topology_file
     if not file.exists():
         refuse_lost_file(context.workspace, context.topology.name, file)
+        return
+    load(file)
 
 
 def _check_remote(context: TopologyView, clone: Path) -> None:

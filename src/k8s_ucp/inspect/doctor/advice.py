@@ -101,6 +101,13 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
         if topology.spec.addons.argo_rollouts
         else "set addons: {argo-rollouts: true} in ucp.yaml, then ucp start",
     }
+    if held := _HELD_PROJECT.search(problem):
+        patch = """--type merge -p '{"metadata":{"finalizers":null}}'"""
+        kubectl = f"{kubectl_on(_cluster({}, topology), admin)} -n {held[1]}"
+        return (
+            "someone deleted it, and its Applications keep it; Argo CD creates it again from git "
+            f"after: {kubectl} patch appproject {held[2]} {patch}"
+        )
     found = next(
         (text for pattern, text in _OF_APPLICATION if re.search(pattern, problem, re.I)), ""
     )
@@ -109,6 +116,7 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
     return (found or "{kubectl} get events,pods").format(**words)
 
 
+_HELD_PROJECT = re.compile(r"AppProject ([^\s/]+)/(\S+) \(Pending deletion\)")
 _OF_APPLICATION = (
     (re.escape(NOT_COMPARED), "wait for it: ucp status --watch; if it persists: ucp logs argocd"),
     (

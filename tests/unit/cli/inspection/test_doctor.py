@@ -22,5 +22,12 @@ def test_a_topology_file_that_was_deleted_after_the_start_is_missed(tmp_path: Pa
     with pytest.raises(UsageError, match="but the topology demo was started here") as caught:
         _check_file(view)
     assert (caught.value.next or "").startswith("restore it: cp ")
-    view.workspace.topology_file.touch()
+    view.workspace.topology_file.write_text(topology_text(view.topology))
     _check_file(view)
+
+
+def test_a_topology_file_that_the_next_start_would_refuse_is_reported(tmp_path: Path) -> None:
+    view = TopologyView(workspace=Workspace.at(tmp_path), topology=default("demo"))
+    view.workspace.topology_file.write_text("kind: Topology\nkind")
+    with pytest.raises(UsageError, match="not valid YAML"):
+        _check_file(view)

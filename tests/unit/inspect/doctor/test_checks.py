@@ -433,6 +433,17 @@ def test_the_advice_for_a_team_application_names_the_clone_of_the_team() -> None
     assert advice.startswith("fix gitops/demo/team-shop/claims, commit and push")
 
 
+def test_a_project_that_was_deleted_and_is_still_used_gets_a_command_that_restores_it() -> None:
+    project = {
+        **{"kind": "AppProject", "namespace": "argocd", "name": "ucp-web", "status": "Synced"},
+        "health": {"status": "Progressing", "message": "Pending deletion"},
+    }
+    status = {"sync": {"status": "Synced"}, "health": {"status": "Progressing"}}
+    item = {"metadata": {"name": "root"}, "status": {**status, "resources": [project]}}
+    (found,) = findings(examined(applications=[item]))
+    assert "-n argocd patch appproject ucp-web --type merge" in found.next
+
+
 def test_an_experiment_without_duration_is_reported_with_the_field_to_set() -> None:
     running = {
         "group": "argoproj.io",
