@@ -30,7 +30,8 @@ from k8s_ucp.context import StartContext, await_ready, persistent
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import Kube
+from k8s_ucp.kube import SECRET, Kube
+from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.startup.apply_manifests import (
     apply_repository_secrets,
@@ -102,7 +103,10 @@ def start_argocd(context: StartContext, report: Report) -> None:
     apply_repository_secrets(context)
     now = time.time()
     programs = [*context.redis.programs(), *context.argocd.programs()]
+    lost = restore_signing_key(context.kube)
     new = context.placement.start(programs)
+    if lost and argocd.SERVER not in new:
+        context.placement.restart(argocd.SERVER)  # It writes a new password when it starts.
     if argocd.CONTROLLER in new:
         context.argocd_since = now
     apply_root(context, report)
@@ -218,6 +222,17 @@ def start_rollouts(context: StartContext, report: Report) -> None:
             kube.close()
         rollouts = ArgoRollouts(context.host, environment, kubeconfig)
         _start_programs(context, rollouts.name, rollouts.programs(), rollouts.ready)
+
+
+def restore_signing_key(kube: Kube) -> bool:
+    """Create Argo CD's Secret if someone deleted it: its server doesn't start without; whether so.
+
+    The Secret is not in git, and the settings are only applied if they change.
+    """
+    lost = kube.find(SECRET, "argocd-secret", ARGOCD_NAMESPACE) is None
+    if lost:
+        argocd.ensure_signing_key(kube)
+    return lost
 
 
 def _start_programs(

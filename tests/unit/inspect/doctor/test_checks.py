@@ -435,7 +435,10 @@ def test_the_advice_for_a_team_application_names_the_clone_of_the_team() -> None
 
 def test_a_project_that_was_deleted_and_is_still_used_gets_a_command_that_restores_it() -> None:
     project = {
-        **{"kind": "AppProject", "namespace": "argocd", "name": "ucp-web", "status": "Synced"},
+        "kind": "AppProject",
+        "namespace": "argocd",
+        "name": "ucp-web",
+        "status": "Synced",
         "health": {"status": "Progressing", "message": "Pending deletion"},
     }
     status = {"sync": {"status": "Synced"}, "health": {"status": "Progressing"}}

@@ -21,7 +21,7 @@ from k8s_ucp.engine.waiting import Cancelled
 from k8s_ucp.errors import UcpError
 from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.steps.startup import start_on_host
-from k8s_ucp.steps.startup.start_on_host import initialized_by, restarting
+from k8s_ucp.steps.startup.start_on_host import initialized_by, restarting, restore_signing_key
 from k8s_ucp.topology import default
 from k8s_ucp.workspace import Workspace
 
@@ -108,3 +108,15 @@ def test_a_program_that_accepts_connections_without_a_response_is_silent() -> No
     assert (refused.ready, refused.silent) == (False, False)
     assert (hung.ready, hung.silent) == (False, True)
     assert combine({"one": lambda: refused, "two": lambda: hung}).silent
+
+
+def test_a_deleted_secret_of_argocd_is_created_again() -> None:
+    kube: Any = SimpleNamespace(secrets={})
+    kube.find = lambda kind, name, namespace: kube.secrets.get((kind.kind, namespace, name))
+    kube.apply = lambda item, manager: kube.secrets.update(
+        {(item["kind"], item["metadata"]["namespace"], item["metadata"]["name"]): item}
+    )
+    assert restore_signing_key(kube)
+    (secret,) = kube.secrets.values()
+    assert secret["data"].keys() == {"server.secretkey"}
+    assert not restore_signing_key(kube)
