@@ -133,6 +133,9 @@ def correct_command(
     if word in _WITHOUT_GROUP and word not in _LISTING:
         return f"ucp {shlex.join([word, *arguments[index + 1 :]])}"
     ours = _first(SUBCOMMANDS, word, known)
+    if ours == "secrets" and names and arguments[index + 1] == names[0]:
+        # It prints all of them; a name would be one argument too many.
+        return _replaced([*arguments[: index + 1], *arguments[index + 2 :]], word, ours)
     if not ours and alone and word in _LISTING:
         return group
     return ours and _replaced(arguments, word, ours)

@@ -40,6 +40,7 @@ from k8s_ucp.cli.failures import familiar_words
         (["completion", "bash"], "ucp --install-completion"),
         (["status", "--json"], "ucp status --output=json"),
         (["secrets"], "ucp get secrets"),
+        (["get", "secret", "argocd", "-o", "json"], "ucp get secrets -o json"),
         (["env", "create", "qa"], "ucp env add qa"),
         (["app", "ls"], "ucp app list"),
         (["clusters", "list"], "ucp clusters"),
