@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import platform
 import re
 import time
@@ -151,8 +152,10 @@ def _described(kube: Kube) -> Iterator[str]:
 def _refuse_deaths(folder: ClusterFolder) -> None:
     for component in VITAL:
         if find_component(folder, component) is None:
+            words = _last_words(folder, component)
             raise UcpError(
-                f"{component} of cluster {folder.name} exited: {_last_words(folder, component)}"
+                f"{component} of cluster {folder.name} exited: {words}",
+                next=_DAMAGE_ADVICE if component == "etcd" and _DAMAGE.search(words) else None,
             )
 
 
@@ -203,9 +206,24 @@ def _last_words(folder: ClusterFolder, component: str) -> str:
     except OSError:
         return "its log does not exist"
     lines = text.splitlines()
-    errors = [line for line in lines if _ERROR.search(line)]
+    errors = [_without_trace(line) for line in lines if _ERROR.search(line)]
     return "\n".join((errors or lines)[-LAST_WORDS:]) or "no output"
 
 
+def _without_trace(line: str) -> str:
+    """An error without the stack trace and the place in the sources, if it is JSON."""
+    try:
+        found = json.loads(line)
+        return ": ".join(str(found[key]) for key in ("msg", "error") if found.get(key)) or line
+    except (ValueError, AttributeError, TypeError):
+        return line
+
+
+_DAMAGE = re.compile(r"crc mismatch|cannot parse|unexpected EOF|corrupt", re.IGNORECASE)
+_DAMAGE_ADVICE = (
+    "its data is damaged; of an environment: ucp stop --env NAME, then ucp recreate --env NAME; of "
+    "the core cluster: ucp stop --delete-data, then ucp recreate"
+)
+"""For etcd, which can't start again with such data."""
 _ERROR = re.compile(r'^[EF]\d{4} |"level":"(error|fatal|panic)"|^([Ee]rror|panic)\b')
 """Errors in the formats of klog, of etcd's JSON and of the Go runtime."""
