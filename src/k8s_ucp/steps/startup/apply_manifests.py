@@ -43,6 +43,8 @@ from k8s_ucp.steps.startup.seed import is_seeded, keep_seed, platform_crds
 APPLIED = "k8s-ucp-applied"
 """ConfigMap in the clusters' namespace with a digest of the last applied manifests, by step."""
 
+_CRDS = "apply-crds"
+"""Key of the digest of the CRDs alone, which take longest to apply."""
 _OF_TEAMS = ("/core/namespace.yaml", "/core/access.yaml")
 
 
@@ -113,7 +115,9 @@ def apply_foundation(context: StartContext, report: Report) -> None:
     report("kinds")
     crds = [each for each in kinds if each.is_crd]
     seeded = noted(context.kube, "apply-foundation") is None and is_seeded(context, crds)
-    everything = [each for each in (*kinds, *settings) if not (seeded and each.is_crd)]
+    # Most changes are of other objects, such as the AppProject of a new app.
+    known = seeded or is_applied(context.kube, _CRDS, digest(crds), crds)
+    everything = [each for each in (*kinds, *settings) if not (known and each.is_crd)]
     apply_all(context.kube, [each for each in everything if each.kind == "Namespace"])
     apply_all(context.kube, [each for each in everything if each.kind != "Namespace"])
     if context.adopts(argocd.NAME):
@@ -125,8 +129,9 @@ def apply_foundation(context: StartContext, report: Report) -> None:
     wait_served(context.kube, kinds)
     report("projects")
     apply_all(context.kube, later)
+    note_applied(context.kube, _CRDS, digest(crds))
     note_applied(context.kube, "apply-foundation", current)
-    if not seeded:
+    if not known:
         keep_seed(context, crds)
 
 

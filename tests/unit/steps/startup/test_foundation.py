@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.context import StartContext
 from k8s_ucp.gitops.publish.addresses import read_addresses
 from k8s_ucp.steps.startup import apply_manifests
@@ -60,6 +61,40 @@ def test_unedited_crds_of_the_platform_are_applied_before_crossplane() -> None:
     path = "api/compute/definition.yaml"
     edited = found({path: read("api")[path] + b"# ours\n"})
     assert found() - edited == {("CustomResourceDefinition", None, "computes.k8s-ucp.io")}
+
+
+class RecordingKube:
+    """Keeps the ConfigMap with the digests; everything else exists."""
+
+    def __init__(self) -> None:
+        self.notes: dict[str, str] = {}
+
+    def find(self, *_: object) -> dict[str, Any]:
+        return {"data": self.notes}
+
+    def apply(self, item: dict[str, Any], **_: object) -> None:
+        self.notes |= item["data"]
+
+
+def test_crds_are_not_applied_again_because_something_else_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crd = Manifest("v1", "CustomResourceDefinition", "x", None, "")
+    applied: list[str] = []
+
+    def record(_: object, items: Sequence[Manifest]) -> None:
+        applied.extend(each.kind for each in items)
+
+    monkeypatch.setattr(apply_manifests, "apply_all", record)
+    monkeypatch.setattr(apply_manifests, "wait_served", lambda *_, **__: None)
+    monkeypatch.setattr(apply_manifests, "is_seeded", lambda *_: False)
+    monkeypatch.setattr(apply_manifests, "keep_seed", lambda *_: None)
+    context: Any = SimpleNamespace(kube=RecordingKube(), adopts=lambda _: True)
+    for name in ("first", "second", "second"):
+        foundation = [crd], [], [Manifest("v1", "AppProject", name, "argocd", name)]
+        monkeypatch.setattr(apply_manifests, "_foundation", lambda _, found=foundation: found)
+        apply_manifests.apply_foundation.run(context, lambda _: None)
+    assert applied == ["CustomResourceDefinition", "AppProject", "AppProject"]
 
 
 @pytest.mark.parametrize(("moved", "applied"), [(True, ["clusters", "root"]), (False, [])])
