@@ -146,8 +146,11 @@ def read_marked(context: StartContext, files: Mapping[str, bytes]) -> list[Manif
 
 def is_applied(kube: Kube, step: str, current: str, kinds: Sequence[Manifest]) -> bool:
     """Whether exactly these manifests were applied, and their CRDs are served."""
-    if noted(kube, step) != current:
-        return False
+    return noted(kube, step) == current and are_served(kube, kinds)
+
+
+def are_served(kube: Kube, kinds: Sequence[Manifest]) -> bool:
+    """Whether the API server serves the kinds of all CRDs among the manifests now."""
     try:
         wait_served(kube, kinds, timeout=0)
     except DeadlineExceeded:

@@ -36,8 +36,10 @@ from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.startup.apply_manifests import (
     apply_repository_secrets,
     apply_root,
+    are_served,
     is_applied,
     note_applied,
+    noted,
 )
 from k8s_ucp.steps.startup.planned_components import (
     planned_programs,
@@ -214,10 +216,14 @@ def start_rollouts(context: StartContext, report: Report) -> None:
         report(environment)
         kubeconfig = context.state.kubeconfig(context.topology.app_cluster(environment))
         kinds = read(argo_rollouts.engine_manifests(context.toolbox.module(argo_rollouts.NAME)))
+        record, current = f"start-rollouts-{environment}", digest(kinds)
         kube = Kube.from_file(kubeconfig)
         try:
-            apply_all(kube, kinds)
-            wait_served(kube, kinds)
+            # The record is on the core, so an environment that was recreated has one, too.
+            if noted(context.kube, record) != current or not are_served(kube, kinds):
+                apply_all(kube, kinds)
+                wait_served(kube, kinds)
+                note_applied(context.kube, record, current)
         finally:
             kube.close()
         rollouts = ArgoRollouts(context.host, environment, kubeconfig)

@@ -120,3 +120,33 @@ def test_a_deleted_secret_of_argocd_is_created_again() -> None:
     (secret,) = kube.secrets.values()
     assert secret["data"].keys() == {"server.secretkey"}
     assert not restore_signing_key(kube)
+
+
+@pytest.mark.parametrize(("served", "applications"), [(True, 1), (False, 2)])
+def test_the_crds_of_argo_rollouts_are_applied_again_only_if_the_cluster_lacks_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served: bool, applications: int
+) -> None:
+    """A recreated environment lacks them, though the core has a record of it."""
+    noted: dict[str, str] = {}
+    applied: list[Any] = []
+    app_cluster = SimpleNamespace(close=lambda: None)
+    monkeypatch.setattr(start_on_host.Kube, "from_file", lambda _: app_cluster)
+    monkeypatch.setattr(start_on_host, "with_rollouts", lambda _: ["stage"])
+    monkeypatch.setattr(start_on_host.argo_rollouts, "engine_manifests", lambda _: KIND)
+    monkeypatch.setattr(start_on_host, "apply_all", lambda kube, _: applied.append(kube))
+    monkeypatch.setattr(start_on_host, "wait_served", lambda *_: None)
+    monkeypatch.setattr(start_on_host, "are_served", lambda *_: served)
+    monkeypatch.setattr(start_on_host, "noted", lambda _, key: noted.get(key))
+    monkeypatch.setattr(start_on_host, "note_applied", lambda _, *note: noted.update([note]))
+    monkeypatch.setattr(start_on_host, "_start_programs", lambda *_: None)
+    monkeypatch.setattr(
+        start_on_host,
+        "ArgoRollouts",
+        lambda *_: SimpleNamespace(name="rollouts-stage", programs=list, ready=None),
+    )
+    context = StartContext(workspace=Workspace.at(tmp_path), topology=default())
+    vars(context)["kube"] = vars(context)["host"] = None
+    vars(context)["toolbox"] = SimpleNamespace(module=lambda _: None)
+    for _ in range(2):
+        start_on_host.start_rollouts.run(context, lambda _: None)
+    assert applied == [app_cluster] * applications
