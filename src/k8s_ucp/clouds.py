@@ -116,12 +116,17 @@ def _azure(text: str) -> str:
     return text
 
 
+def is_token(text: str) -> bool:
+    """Whether a text can be a token, which goes into an HTTP header: one printable ASCII word."""
+    return len(text.split()) == 1 and text.isascii() and text.isprintable()
+
+
 def _digitalocean(text: str) -> str:
     text = text.strip()
     if text.startswith("{"):
         read_object(text, "token")
         return text
-    if len(text.split()) != 1 or len(text) < 32 or not text.isascii() or not text.isprintable():
+    if len(text) < 32 or not is_token(text):
         raise ValueError("it is not a valid token")
     return json.dumps({"token": text})
 

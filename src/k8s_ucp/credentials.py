@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from k8s_ucp.clouds import CLOUDS, CredentialForm, read_object
+from k8s_ucp.clouds import CLOUDS, CredentialForm, is_token, read_object
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing, UcpError
 from k8s_ucp.process import run
 from k8s_ucp.redaction import HIDDEN
@@ -178,7 +178,7 @@ def _login(text: str) -> str:
     if text.startswith("{"):
         value = read_object(text, "username", "password")
         return json.dumps({key: value[key] for key in ("username", "password")})
-    if len(text.split()) != 1 or not text.isascii() or not text.isprintable():
+    if not is_token(text):
         raise ValueError("it is not a valid token")
     return json.dumps({"username": "", "password": text})
 

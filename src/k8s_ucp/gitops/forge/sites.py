@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from k8s_ucp.clouds import is_token
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.failures import redact
 from k8s_ucp.gitops.forge.base import GITHUB_CLOUD, Forge, Site
@@ -200,7 +201,7 @@ def _from_file(path: Path) -> str:
         raise UsageError(error.message, next=error.next) from None
     except (OSError, ValueError):
         text = ""
-    if len(text.split()) != 1 or not text.isascii() or not text.isprintable():
+    if not is_token(text):
         raise UsageError(
             f"{path} does not contain a valid token", next="write only the forge's token to it"
         )

@@ -7,6 +7,7 @@ import json
 from typing import Any
 from urllib.parse import quote
 
+from k8s_ucp.clouds import is_token
 from k8s_ucp.reconciler.access.authenticators.base import (
     AuthInfo,
     Cloud,
@@ -76,7 +77,7 @@ def _api_token(text: str) -> str:
         json.loads(text)
     except ValueError:
         token = text.strip()
-        if not token.isascii() or not token.isprintable() or " " in token or not token:
+        if not is_token(token):
             raise unusable(DIGITALOCEAN, "is not a valid API token") from None
         return token
     return str(as_mapping(DIGITALOCEAN, text, "token")["token"])
