@@ -22,6 +22,8 @@ from k8s_ucp.workspace import make_private_folder, write_private_file
 
 PERIOD = 30.0
 """Seconds without a confirmation after which a core cluster's writers stop."""
+LATE_SECONDS = 15.0
+"""A guard that has not renewed a permit for so long after its end hangs."""
 PERIOD_VARIABLE = "UCP_FENCE_SECONDS"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -101,7 +103,9 @@ class FencePermit:
         return self.verdict is FenceVerdict.HELD and self.boot == boot and now < self.until
 
     def has_expired(self, now: float, boot: str) -> bool:
-        return self.verdict is FenceVerdict.HELD and not self.allows(now, boot)
+        """Whether the guard should have renewed it long ago, also on a machine that is busy."""
+        held = self.verdict is FenceVerdict.HELD and self.boot == boot
+        return held and now >= self.until + LATE_SECONDS
 
 
 @dataclass(frozen=True)

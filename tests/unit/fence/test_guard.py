@@ -11,6 +11,7 @@ import pytest
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import (
+    LATE_SECONDS,
     FenceFiles,
     FencePermit,
     FenceSettings,
@@ -255,7 +256,8 @@ def test_forgetting_the_fence_deletes_all_files(desk: Desk) -> None:
 
 
 def test_a_permit_that_a_running_guard_has_not_renewed_is_shown_as_expired(desk: Desk) -> None:
-    for until, verdict in ((boot_clock() + T, "held"), (boot_clock() - 1, "expired")):
+    late = LATE_SECONDS + 1
+    for until, verdict in ((boot_clock() - 1, "held"), (boot_clock() - late, "expired")):
         permit = FencePermit(FenceVerdict.HELD, until, boot_id(), OURS, confirmed=True)
         desk.files.write_permit(permit)
         seen = desk.files.seen(guarded=True)
