@@ -7,8 +7,7 @@ annotation that Argo CD itself writes.
 
 A deletion doesn't name the Application that it is for: a hook, or an object with the sync options
 `Force` and `Replace`, makes Argo CD delete the object of that name first. So Argo CD may delete
-there only what it created, and what controllers made of that: not the namespaces themselves, which
-it creates without the annotation and never deletes on its own.
+there only what it created, and what controllers made of that.
 """
 
 from __future__ import annotations
@@ -103,7 +102,10 @@ def _variables(environment: str) -> dict[str, str]:
             f"{_OWNER} == '' ? {_ITEM}.kind != 'Namespace' : "
             f"{_OWNER}.endsWith({ending}) && !({_OWNER} in {ours})"
         ),
-        "made": f"{_OWNER} != '' || has({_ITEM}.metadata.ownerReferences)",
+        "made": (
+            f"{_OWNER} != '' || has({_ITEM}.metadata.ownerReferences)"
+            f" || {_ITEM}.kind == 'Namespace'"
+        ),
     }
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from k8s_ucp.cluster_provider import ClusterRequest, Seed
 from k8s_ucp.clusters import seeds
-from k8s_ucp.clusters.api_server import READY, ask
+from k8s_ucp.clusters.api_server import READY, failure_of
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.components import argocd
@@ -59,7 +59,7 @@ def etcd_identity(folder: ClusterFolder) -> list[str]:
 
 def defaults(kube: Kube) -> dict[tuple[str, str], Object]:
     """Objects that an API server creates itself, by kind and name, once all of them exist."""
-    eventually(lambda: ask(kube, READY) is None)
+    eventually(lambda: failure_of(kube, READY) is None)
     return {
         (kind.kind, each["metadata"]["name"]): each
         for kind in DEFAULTS

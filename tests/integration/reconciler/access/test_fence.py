@@ -8,16 +8,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.kube import (
-    CONFIG_MAP,
-    NAMESPACE,
-    ROLE,
-    SERVICE_ACCOUNT,
-    Forbidden,
-    Kube,
-    KubeError,
-    Object,
-)
+from k8s_ucp.kube import CONFIG_MAP, ROLE, SERVICE_ACCOUNT, Forbidden, Kube, KubeError, Object
 from k8s_ucp.reconciler.access import service_accounts
 from k8s_ucp.reconciler.access.fence import NAME, fence
 from k8s_ucp.reconciler.access.sources import KubeconfigSource, OwnerRef
@@ -133,10 +124,6 @@ def test_an_app_cannot_make_argocd_delete_objects_of_the_platforms_namespaces(
         with pytest.raises(Forbidden, match=f"namespace {place} is reserved"):
             argocd.delete(SERVICE_ACCOUNT, "default", place)
     assert admin.find(CONFIG_MAP, "others", "kube-system")
-    # With a namespace, everything in it would go, such as the volumes of databases.
-    for place in ("k8s-ucp", "traefik"):
-        with pytest.raises(Forbidden, match=f"namespace {place} is reserved"):
-            argocd.delete(NAMESPACE, place)
 
 
 def test_argocd_can_delete_what_it_created_and_what_controllers_made_of_it(
@@ -160,8 +147,6 @@ def test_apps_can_use_their_own_namespaces(argocd: Kube) -> None:
     argocd.apply(namespace("quote"))
     marked = {"name": "quote", "annotations": {TRACKED: "quote-stage:/Namespace:/quote"}}
     argocd.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": marked})
-    argocd.apply(namespace("brief"))
-    assert argocd.delete(NAMESPACE, "brief")
 
 
 def test_an_app_cannot_block_the_access_to_its_cluster(argocd: Kube, admin: Kube) -> None:
