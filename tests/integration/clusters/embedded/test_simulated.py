@@ -198,6 +198,7 @@ APART = YAML(typ="safe").load("""
 APPLICATION = {
     "metadata": {"name": "apart-one"},
     "spec": {"destination": {"name": "demo-one", "namespace": "default"}},
+    "status": {"sync": {"status": "Synced"}},
 }
 
 
