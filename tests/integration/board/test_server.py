@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from contextlib import ExitStack
+from queue import Queue
 from urllib.parse import urlsplit
 
 import pytest
@@ -63,10 +64,12 @@ def test_token_is_exchanged_only_once_for_a_cookie(server: BoardServer) -> None:
 
 
 def test_new_url_is_announced_after_a_token_was_used(server: BoardServer) -> None:
-    told: list[str] = []
-    server.announce = told.append
+    told: Queue[str] = Queue()
+    server.announce = told.put
     Client(server.port).enter(server.url)
-    assert told == [server.url]
+    # It is announced after the response was sent.
+    assert told.get(timeout=20) == server.url
+    assert told.empty()
 
 
 @pytest.mark.parametrize("path", ["/", "/?token=", "/?token=wrong", "/?token=%C3%A4", "/board.js"])
