@@ -114,9 +114,10 @@ def apply_foundation(context: StartContext, report: Report) -> None:
         return
     report("kinds")
     crds = [each for each in kinds if each.is_crd]
+    current_crds = digest(crds)
     seeded = noted(context.kube, "apply-foundation") is None and is_seeded(context, crds)
     # Most changes are of other objects, such as the AppProject of a new app.
-    known = seeded or is_applied(context.kube, _CRDS, digest(crds), crds)
+    known = seeded or is_applied(context.kube, _CRDS, current_crds, crds)
     everything = [each for each in (*kinds, *settings) if not (known and each.is_crd)]
     apply_all(context.kube, [each for each in everything if each.kind == "Namespace"])
     apply_all(context.kube, [each for each in everything if each.kind != "Namespace"])
@@ -129,7 +130,7 @@ def apply_foundation(context: StartContext, report: Report) -> None:
     wait_served(context.kube, kinds)
     report("projects")
     apply_all(context.kube, later)
-    note_applied(context.kube, _CRDS, digest(crds))
+    note_applied(context.kube, _CRDS, current_crds)
     note_applied(context.kube, "apply-foundation", current)
     if not known:
         keep_seed(context, crds)
