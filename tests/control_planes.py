@@ -60,7 +60,7 @@ class ControlPlanes:
         """Embedded provider of the topology in that workspace."""
         found = self.kind(self.folder(workspace), self.toolbox, ports=self.ports)
         self._providers.append(found)
-        _WITHOUT_WATCHER.add(found)
+        leave_to_waits(found)
         return found
 
     def folder(self, workspace: str = "one") -> Path:
@@ -101,7 +101,7 @@ GOGC = "200"
 
 def made(provider: EmbeddedProvider, name: str, seed: Seed | None = None) -> Kube:
     """Create a cluster, wait until it is ready, and return a client with admin rights."""
-    _WITHOUT_WATCHER.add(provider)
+    leave_to_waits(provider)
     provider.create(ClusterRequest(name, seed=seed, parameters={"gogc": GOGC}), quiet)
 
     eventually(lambda: _restart_exited(provider, name).ready, lambda: provider.state(name).message)
@@ -148,6 +148,11 @@ def made_with(
     if settled(stored, {each.name for each in kinds}):
         seeds.keep(cache, key, Seed(digest, stored))
     return kube
+
+
+def leave_to_waits(provider: ClusterProvider) -> None:
+    """Restart its exited controllers during each wait; the caller keeps a reference to it."""
+    _WITHOUT_WATCHER.add(provider)
 
 
 def leave_to_watcher(provider: ClusterProvider) -> None:

@@ -53,6 +53,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Environment
 from k8s_ucp.workspace import Workspace
 from tests.control_planes import eventually as wait_until
+from tests.control_planes import leave_to_waits
 from tests.integration.gitops.older_repositories import write_older_layout
 from tests.unit.gitops.topologies import demo
 
@@ -140,6 +141,8 @@ def running(toolbox: Toolbox) -> Iterator[Running]:
     context = StartContext(Workspace.at(folder), topology, topology_file=text)
     context.toolbox = toolbox
     context.state.make()
+    provider = context.provider
+    leave_to_waits(provider)
     reconciler = None
     try:
         core = threading.Thread(target=start_core.run, args=(context, lambda line: None))
@@ -158,7 +161,7 @@ def running(toolbox: Toolbox) -> Iterator[Running]:
                 topology="demo",
                 kubeconfigs=context.state.kubeconfigs,
             ),
-            {"embedded": context.provider},
+            {"embedded": provider},
         )
         reconciler.start()
         running = Running(context)
@@ -170,8 +173,8 @@ def running(toolbox: Toolbox) -> Iterator[Running]:
         if reconciler:
             reconciler.stop()
         context.placement.stop_all()
-        for name in context.provider.names():
-            context.provider.delete(name)
+        for name in provider.names():
+            provider.delete(name)
         shutil.rmtree(context.runtime, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -207,7 +210,7 @@ def test_refresh_causes_no_drift_of_an_application_set(running: Running) -> None
 
 
 def test_crossplane_roles_for_people_are_filled(running: Running) -> None:
-    """Crossplane's RBAC manager doesn't run here; the API server aggregates the rules."""
+    """Crossplane's RBAC manager doesn't run here; the controller manager aggregates the rules."""
 
     def groups(step: str) -> set[str]:
         rules = running.kube.get(CLUSTER_ROLE, f"crossplane-{step}").get("rules") or []
@@ -216,8 +219,11 @@ def test_crossplane_roles_for_people_are_filled(running: Running) -> None:
     def is_filled(step: str) -> bool:
         return "apiextensions.crossplane.io" in groups(step)
 
+    def seen() -> object:
+        return running.context.provider.programs("demo-core"), running.states()
+
     for step in ("admin", "edit", "view", "browse"):
-        eventually(partial(is_filled, step), step)
+        eventually(partial(is_filled, step), step, seen)
     assert "k8s-ucp.io" in groups("view")
     view = running.kube.get(CLUSTER_ROLE, "crossplane-view")["rules"]
     assert {verb for rule in view for verb in rule["verbs"]} == {"get", "list", "watch"}
