@@ -408,6 +408,63 @@ def test_app_repository_has_no_permissions_on_the_core(running: Running) -> None
     eventually(lambda: running.well("echo-stage", "applications"), "all is well", running.states)
 
 
+def test_a_hook_of_an_app_does_not_delete_a_namespace_of_the_platform(running: Running) -> None:
+    """Argo CD deletes what is there before it creates the hook; volumes would be lost."""
+    stage = Kube.from_file(running.context.state.kubeconfig("demo-stage"))
+    hook = {
+        "argocd.argoproj.io/hook": "PreSync",
+        "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation",
+    }
+    names = ("ucp-databases", "kube-public", "rogue")
+    overlay = "apps/rogue/overlays/stage"
+    for name in ("ucp-databases", "rogue"):
+        stage.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    before = {name: stage.get(NAMESPACE, name)["metadata"]["uid"] for name in names}
+
+    def uids() -> dict[str, str]:
+        found = {name: stage.find(NAMESPACE, name) or {} for name in names}
+        return {name: each.get("metadata", {}).get("uid", "") for name, each in found.items()}
+
+    def app(*hooks: str) -> dict[str, bytes | None]:
+        """An app with hooks, and a ConfigMap, since Argo CD doesn't sync hooks alone."""
+        settings = {"kind": "ConfigMap", "metadata": {"name": "-".join(hooks)}}
+        objects = [settings] + [
+            {"kind": "Namespace", "metadata": {"name": name, "annotations": hook}} for name in hooks
+        ]
+        lines = [json.dumps({"apiVersion": "v1", **each}) for each in objects]
+        return {
+            f"{overlay}/kustomization.yaml": b"resources: [objects.yaml]\n",
+            f"{overlay}/objects.yaml": "\n---\n".join(lines).encode(),
+        }
+
+    platform = names[:2]
+    try:
+        running.push("apps", app(*platform))
+        eventually(
+            lambda: (
+                "one or more synchronization tasks are not valid" in running.message("rogue-stage")
+            ),
+            "the refusal",
+            running.states,
+        )
+        results = running.application("rogue-stage")["status"]["operationState"]["syncResult"]
+        refused = {each["name"]: each["message"] for each in results["resources"]}
+        for name in platform:
+            assert "not permitted in project applications" in refused[name], refused
+        assert uids() == before
+        # Without the refused ones, the same hook replaces the app's own namespace.
+        running.push("apps", app("rogue"))
+        eventually(lambda: uids()["rogue"] not in ("", before["rogue"]), "replaced", running.states)
+        assert {name: uids()[name] for name in platform} == {
+            name: before[name] for name in platform
+        }
+    finally:
+        running.push("apps", dict.fromkeys(app("rogue")))
+        eventually(lambda: not running.application("rogue-stage"), "it left", running.states)
+        for name in ("ucp-databases", "rogue"):
+            stage.delete(NAMESPACE, name)
+
+
 def test_generators_in_the_core_repository_can_not_call_a_forge(running: Running) -> None:
     """So no Secret of Argo CD's namespace is sent to an address in an ApplicationSet."""
     forge = Forge()

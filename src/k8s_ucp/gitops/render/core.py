@@ -289,11 +289,12 @@ def _policies(path: str, topology: Topology) -> Iterator[RenderedPath]:
 
 def _projects(path: str, topology: Topology) -> Iterator[RenderedPath]:
     projects = [permissions.project_of(each) for each in topology.spec.apps]
+    denied = {"platform_namespaces": permissions.denied_namespaces()}
     if "{app}" in path:
         for project in projects:
-            yield path.replace("{app}", project.app), {"project": project}
+            yield path.replace("{app}", project.app), {**denied, "project": project}
     else:
-        yield path, {"app_projects": projects}
+        yield path, {**denied, "app_projects": projects}
 
 
 def _applications(path: str, topology: Topology) -> Iterator[RenderedPath]:

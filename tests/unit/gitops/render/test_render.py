@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render, s
 from k8s_ucp.gitops.render.values.permissions import SET_PROJECT
 from k8s_ucp.topology import App, CoreCluster, Environment
 from k8s_ucp.topology.parts import Checks
+from k8s_ucp.topology.rules.names import PLATFORM_NAMESPACES
 from tests.unit.gitops.topologies import FACTS, demo
 
 
@@ -162,6 +164,26 @@ def test_an_app_has_a_project_with_its_permissions() -> None:
     assert template["destination"]["namespace"] == (
         '{{ get (dict "web" "shop") (index .path.segments 1) | default (index .path.segments 1) }}'
     )
+
+
+def test_no_project_of_apps_permits_the_namespaces_of_the_platform() -> None:
+    """A project that permits only some namespaces need not deny any."""
+    plain = App(name="web", image="i", tag="1")
+    any_namespace = App(name="tenants", image="i", tag="1", cluster_kinds=("Namespace",))
+    core = render(demo(apps=(plain, any_namespace)), FACTS).core
+
+    def denied(project: str) -> set[str]:
+        items = parse(core[f"projects/{project}.yaml"])["spec"].get("clusterResourceBlacklist", ())
+        assert all((each["group"], each["kind"]) == ("", "Namespace") for each in items)
+        return {each["name"] for each in items}
+
+    assert denied("applications") == denied("ucp-tenants")
+    assert all(
+        any(fnmatchcase(name, each) for each in denied("applications"))
+        for name in (*PLATFORM_NAMESPACES, "kube-flannel")
+    )
+    assert not denied("ucp-web")
+    assert not denied("infrastructure")
 
 
 def test_a_removed_app_keeps_its_project_until_it_is_deleted() -> None:

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from k8s_ucp.topology.rules.names import PLATFORM_NAMESPACES
+
 if TYPE_CHECKING:
     from k8s_ucp.topology import App, Topology
 
@@ -36,6 +38,19 @@ class AppProject:
     namespaces: tuple[str, ...]
     kinds: tuple[tuple[str, str], ...]
     """(group, kind) of cluster-scoped kinds; "*" for any group."""
+
+    @property
+    def any_namespace(self) -> bool:
+        """Whether it permits Namespace objects of any name."""
+        return ("*", "Namespace") in self.kinds
+
+
+def denied_namespaces() -> list[str]:
+    """Namespaces of the platform, as patterns of Argo CD: no app may deploy these objects.
+
+    Its projects deny a name for cluster-scoped objects, but not for namespaced ones in them.
+    """
+    return ["kube-*", *sorted(each for each in PLATFORM_NAMESPACES if not each.startswith("kube-"))]
 
 
 def project_of(app: App) -> AppProject:
