@@ -155,7 +155,7 @@ _ALL = (
         "App with a name that Kubernetes refuses",
         "The folder of an app, which names its Application, is not a lowercase RFC 1123 name, or "
         "has more than 63 characters.",
-        "Argo CD can't create the Application, and the ApplicationSet of all apps is Degraded.",
+        "The ApplicationSets exclude the folder: Argo CD does not deploy the app.",
         "Rename the folder.",
     ),
     Rule(

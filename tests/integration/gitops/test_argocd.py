@@ -465,6 +465,25 @@ def test_a_hook_of_an_app_does_not_delete_a_namespace_of_the_platform(running: R
             stage.delete(NAMESPACE, name)
 
 
+def test_a_folder_that_can_not_be_an_application_keeps_no_other_app(running: Running) -> None:
+    """Argo CD's ApplicationSet deletes nothing after an Application that it can't create."""
+    settings = b'{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}'
+    folders = [f"apps/{each}/overlays/stage" for each in ("-dash", "a" * 64, "My_App")]
+    files = {f"{each}/settings.json": settings for each in folders}
+    leaving = {"apps/leaving/overlays/stage/settings.json": settings}
+    # As on a git server without the hook that rejects such names.
+    hook = running.context.gitops.apps_remote / "hooks/pre-receive"
+    hook.rename(aside := hook.with_suffix(".aside"))
+    try:
+        running.push("apps", leaving)
+        eventually(lambda: running.well("leaving-stage"), "it is deployed", running.states)
+        running.push("apps", {**files, **dict.fromkeys(leaving)})
+        eventually(lambda: not running.application("leaving-stage"), "it left", running.states)
+    finally:
+        running.push("apps", dict.fromkeys([*files]))
+        aside.rename(hook)
+
+
 def test_generators_in_the_core_repository_can_not_call_a_forge(running: Running) -> None:
     """So no Secret of Argo CD's namespace is sent to an address in an ApplicationSet."""
     forge = Forge()

@@ -22,11 +22,9 @@ from k8s_ucp.gitops.manifests.build_many import Object, unlisted
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.sources import FIELDS, entries, loaded
 from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, maps, part
-from k8s_ucp.topology.rules.names import shared_applications, taken_namespace
+from k8s_ucp.topology.rules.names import APP_FOLDER, shared_applications, taken_namespace
 
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
-_NAME = re.compile(r"(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-"""Of an app, as its Application is named for it and has it as a label."""
 _IN_OVERLAY = re.compile(r"apps/[^/]+/overlays/[^/]+(?=/)")
 _JSONNET = re.compile(r"(apps/([^/]+)/overlays/[^/]+)/(?:.*/)?[^/]+\.jsonnet$")
 _SETTINGS = re.compile(r"(apps/([^/]+)/overlays/[^/]+)/(\.argocd-source(?:-[^/]+)?\.yaml)$")
@@ -391,7 +389,7 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
         if names and environment not in names:
             message = f"environments.yaml has no environment {environment}"
             yield Fault("environment-unknown", message, folder)
-        if not _NAME.fullmatch(app):
+        if not APP_FOLDER.fullmatch(app):
             message = (
                 f"'{app}' can't be the name of an app: at most 63 lowercase letters, digits, '-' "
                 "and '.' (RFC 1123)"

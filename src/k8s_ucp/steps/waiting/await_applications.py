@@ -30,6 +30,7 @@ from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, find_behind, not_refreshed
 from k8s_ucp.steps.waiting.await_environments import pulls_images, running_environments
 from k8s_ucp.sync_status import sync_of
+from k8s_ucp.topology.rules.names import is_deployed
 
 SECONDS = 180.0
 POD_SECONDS = 600.0
@@ -191,7 +192,11 @@ def expected(paths: Iterable[str], environments: Iterable[str]) -> list[str]:
     """Names of the Applications for the overlays in the app repository."""
     running = set(environments)
     found = {(each[1], each[2]) for path in paths if (each := _OVERLAY.match(path))}
-    return sorted(f"{app}-{environment}" for app, environment in found if environment in running)
+    return sorted(
+        f"{app}-{environment}"
+        for app, environment in found
+        if environment in running and is_deployed(app)
+    )
 
 
 def not_yet(

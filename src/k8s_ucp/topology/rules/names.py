@@ -56,6 +56,11 @@ PLATFORM_APPLICATIONS = frozenset(
 """The platform's Applications on app clusters (guard rails, databases, add-ons), without
 the `-<environment>` at the end."""
 
+APP_FOLDER = re.compile(
+    r"(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
+"""Names that an app's folder may have: its Application is named for it and has it as a label."""
+
 _NO_TEXT = re.compile(
     r"y|n|yes|no|on|off|true|false|null|[0-9]+|[0-9]+e-?[0-9]+|0x[0-9a-f]+|0o[0-7]+|0b[01]+"
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
@@ -301,6 +306,11 @@ def taken_namespace(app: str) -> str | None:
     if app in PLATFORM_APPLICATIONS:
         return f"an app can't be named '{app}': an Application of the platform has this name"
     return None
+
+
+def is_deployed(app: str) -> bool:
+    """Whether the ApplicationSets deploy folders of this name in the app repository."""
+    return app not in PLATFORM_APPLICATIONS and bool(APP_FOLDER.fullmatch(app))
 
 
 def _meaning(what: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -16,7 +17,7 @@ from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render, s
 from k8s_ucp.gitops.render.values.permissions import SET_PROJECT
 from k8s_ucp.topology import App, CoreCluster, Environment
 from k8s_ucp.topology.parts import Checks
-from k8s_ucp.topology.rules.names import PLATFORM_NAMESPACES
+from k8s_ucp.topology.rules.names import PLATFORM_NAMESPACES, is_deployed
 from tests.unit.gitops.topologies import FACTS, demo
 
 
@@ -204,6 +205,36 @@ def test_without_apps_every_application_has_the_common_project() -> None:
     template = parse(core["applications/unprotected.yaml"])["spec"]["template"]["spec"]
     assert template["project"] == "applications"
     assert template["destination"]["namespace"] == "{{ index .path.segments 1 }}"
+
+
+@pytest.mark.parametrize(
+    ("app", "deployed"),
+    [
+        *((each, True) for each in ("a", "a.b-c", "a--b", "2048", "a" * 63, "platform")),
+        *((each, False) for each in ("-a", "a-", ".a", "a.", "a..b", "a.-b", "a-.b", "a" * 64)),
+        *((each, False) for each in ("My", "a_b", "x y", "a{{ .name }}b", "\u00e9", "a\n", "a]")),
+        ("platform-traefik", False),
+    ],
+)
+def test_folders_that_can_not_be_applications_are_excluded(app: str, deployed: bool) -> None:
+    """One invalid Application keeps an ApplicationSet from deleting any."""
+    core = render(demo(), FACTS).core
+    assert is_deployed(app) is deployed
+    for name in ("unprotected", "protected"):
+        spec = parse(core[f"applications/{name}.yaml"])["spec"]
+        folders = spec["generators"][0]["matrix"]["generators"][1]["git"]["directories"]
+        excluded = [each["path"] for each in folders if each.get("exclude")]
+        path = f"apps/{app}/overlays/stage"
+        assert any(_matches(each, path) for each in excluded) is not deployed
+
+
+def _matches(pattern: str, path: str) -> bool:
+    """As path.Match of Go."""
+    text = re.sub(r"\[[^]]+\]|.", lambda found: _GLOB.get(found[0], found[0]), pattern)
+    return bool(re.fullmatch(text, path))
+
+
+_GLOB = {"*": "[^/]*", "?": "[^/]", ".": r"\."}
 
 
 def test_only_the_applicationset_of_unprotected_clusters_may_delete_applications() -> None:

@@ -69,6 +69,12 @@ def test_expected_applications_are_waited_for_until_created() -> None:
     assert await_applications.not_yet(["echo-stage"], []) == ["echo-stage: not created yet"]
 
 
+def test_folders_that_argo_cd_does_not_deploy_are_not_waited_for() -> None:
+    apps = ("echo", "-dash", "platform-traefik")
+    paths = [f"apps/{each}/overlays/stage/kustomization.yaml" for each in apps]
+    assert await_applications.expected(paths, ["stage"]) == ["echo-stage"]
+
+
 def test_unexpected_applications_are_waited_for_too() -> None:
     items = [application("echo-stage"), application("root", "OutOfSync", None)]
     assert await_applications.not_yet(["echo-stage"], items) == ["root: OutOfSync, Unknown"]
