@@ -52,6 +52,21 @@ def test_a_values_file_with_a_comma_in_its_name_is_one_file(tmp_path: Path, guar
     assert "a quote in the name" in done.stderr
 
 
+def test_a_file_parameter_brings_no_other_file(tmp_path: Path, guarded: Path) -> None:
+    """Argo CD writes the name of a parameter in front of the path as it is."""
+    secret, own = tmp_path / "secret", tmp_path / "own"
+    secret.write_text("s3cret")
+    own.write_text("mine")
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: x, version: 1.0.0}")
+    (tmp_path / "templates/x.yaml").write_text("word: {{ .Values.word }}\n")
+    assert "word: mine" in run(guarded, "x", tmp_path, "--set-file", f"word={own}").stdout
+    for name in (f"word={secret},x", f"word={{{secret}}},x", f"word={{{secret}}}"):
+        done = run(guarded, "x", tmp_path, "--set-file", f"{name}={own}")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "a comma or a brace in the file parameter" in done.stderr
+
+
 def test_a_release_name_shows_no_variable(tmp_path: Path, guarded: Path) -> None:
     (tmp_path / "templates").mkdir()
     (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: x, version: 1.0.0}")

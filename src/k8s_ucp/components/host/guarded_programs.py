@@ -2,9 +2,10 @@
 
 On this machine Argo CD builds others' repositories as the user, who can read much more than its own
 container could. helm would read files outside of the repository, pack charts from there
-(local_charts.py), and read Argo CD's variables, if a repository names them the right way. A remote
-base of kustomize can be a `file://` URL, of any git repository that the user can read, so
-kustomize's git uses only the transports that `ucp check` allows; Argo CD's own git isn't affected.
+(local_charts.py), and read Argo CD's variables, if a repository names them the right way. kustomize
+takes any folder as a base (local_bases.py). A remote base can be a `file://` URL, of any git
+repository that the user can read, so kustomize's git uses only the transports that `ucp check`
+allows; Argo CD's own git isn't affected.
 Over plain http both would load what only this machine can reach, such as a port on loopback or a
 cloud's metadata; and both would use any amount of memory. `ucp check` takes the same care
 (gitops/manifests).
@@ -54,6 +55,8 @@ while test "$left" -gt 0; do
   case $option:$word in
     --values:*\\"*) refuse "a quote in the name of $word" ;;
     --name-template:*'{{{{'*) refuse 'a template as the name of a release' ;;
+    # A name of a parameter could bring another parameter, of any file of this machine.
+    --set-file:*[,{{]*) refuse "a comma or a brace in the file parameter $word" ;;
     --values:*,*) set -- "$@" "\\"$word\\"" ;;
     *) set -- "$@" "$word" ;;
   esac
@@ -65,8 +68,11 @@ exec {program} "$@"
 
 _KUSTOMIZE = """#!/bin/sh
 # Written by k8s-ucp. A remote base must not be a repository of this machine, nor a file over plain
-# http, which Go refuses if both of the other variables are set.
-{limit}export GIT_ALLOW_PROTOCOL={protocols} {no_http}
+# http, which Go refuses if both of the other variables are set. A base can be any folder, too.
+{limit}if test "$1" = build; then
+  {python} -I -m k8s_ucp.components.host.local_bases "$2" || exit 1
+fi
+export GIT_ALLOW_PROTOCOL={protocols} {no_http}
 exec {program} "$@"
 """
 
@@ -83,9 +89,12 @@ def write_kustomize(folder: Path, program: Path, protocols: str) -> Path:
 
     protocols: as in git's variable GIT_ALLOW_PROTOCOL.
     """
-    quoted = shlex.quote(str(program))
     text = _KUSTOMIZE.format(
-        program=quoted, protocols=shlex.quote(protocols), no_http=_NO_HTTP, limit=_LIMIT
+        python=shlex.quote(sys.executable),
+        program=shlex.quote(str(program)),
+        protocols=shlex.quote(protocols),
+        no_http=_NO_HTTP,
+        limit=_LIMIT,
     )
     return _write(folder / "kustomize", text)
 

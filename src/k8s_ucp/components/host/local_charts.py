@@ -7,20 +7,16 @@ name a file, too.
 
 from __future__ import annotations
 
-import base64
 import os
 import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.manifests.yaml_text import documents, nodes, plain_text
+from k8s_ucp.gitops.manifests.yaml_text import texts
 
 _FILES = ("Chart.yaml", "Chart.lock", "requirements.yaml", "requirements.lock")
 """From which helm reads dependencies."""
 _SCHEME = "file:"
-_BINARY = "tag:yaml.org,2002:binary"
 
 
 def find_outside(chart: Path, checkouts: Path) -> str:
@@ -34,10 +30,8 @@ def find_outside(chart: Path, checkouts: Path) -> str:
     for file in (chart / name for name in _FILES):
         if not file.exists():
             continue
-        content = file.read_bytes()
-        documents(content, file.name)
         # Any text, not only `repository`: helm ignores the case of keys.
-        for text in _texts(nodes(plain_text(content, file.name))):
+        for text in (each.strip() for each in texts(file.read_bytes(), file.name)):
             if text.lower().startswith(_SCHEME) and not _is_below(root, chart, text):
                 return text
     return ""
@@ -55,31 +49,6 @@ def _is_below(root: Path, chart: Path, text: str) -> bool:
         return False
     # As helm does: `..` is removed from the text, before symbolic links are followed.
     return Path(os.path.realpath(os.path.normpath(chart / path))).is_relative_to(root)
-
-
-def _texts(trees: Iterable[Any]) -> Iterator[str]:
-    """All texts in documents, also those that a second key of the same name hides."""
-    waiting, seen = [*trees], set[int]()
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen:  # An alias.
-            continue
-        seen.add(id(node))
-        if node.id == "scalar":
-            yield _decoded(node).strip()
-        elif node.id == "sequence":
-            waiting += node.value
-        else:
-            waiting += [each for pair in node.value for each in pair]
-
-
-def _decoded(node: Any) -> str:
-    if node.tag != _BINARY:
-        return str(node.value)
-    try:
-        return base64.b64decode(node.value).decode("utf-8", "replace")
-    except ValueError:
-        return ""
 
 
 def _refused_by_schemas() -> int:

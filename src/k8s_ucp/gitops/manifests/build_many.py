@@ -12,6 +12,7 @@ from typing import Any
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.kustomize import build
+from k8s_ucp.gitops.manifests.sources import find_outside
 from k8s_ucp.gitops.manifests.yaml_text import load_all, unreadable
 
 Object = Mapping[str, Any]
@@ -40,21 +41,38 @@ def build_many(
     If a build fails, the group is halved until each failing folder is built alone. also: git
     transports besides https and ssh.
     """
+    outside = _outside(root, groups)
     chunks = [
-        list(group[start : start + AT_ONCE])
+        [each for each in group[start : start + AT_ONCE] if each not in outside]
         for group in groups
         for start in range(0, len(group), AT_ONCE)
     ]
-    built = Built()
+    built = Built(failures=outside)
     program = _Kustomize(kustomize, frozenset(also))
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
-        for each in pool.map(lambda chunk: _build(program, root.resolve(), chunk), chunks):
+        for each in pool.map(
+            lambda chunk: _build(program, root.resolve(), chunk), filter(None, chunks)
+        ):
             built.objects |= {
                 folder: [item for one in found for item in unlisted(one)]
                 for folder, found in each.objects.items()
             }
             built.failures |= each.failures
     return built
+
+
+def _outside(root: Path, groups: Sequence[Sequence[str]]) -> dict[str, str]:
+    """{folder that includes one from outside of the root: the message}."""
+    failures = {}
+    for folder in {each for group in groups for each in group}:
+        try:
+            found = find_outside(root / folder, root)
+        except (UcpError, OSError):
+            continue  # kustomize says why it can't be read.
+        if found:
+            name = os.path.relpath(found[0], root.resolve())
+            failures[folder] = f"{name} includes {found[1]}, which is outside of the repository"
+    return failures
 
 
 @dataclass(frozen=True)

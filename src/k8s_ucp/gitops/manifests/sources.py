@@ -12,7 +12,14 @@ from urllib.parse import unquote_plus
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.failures import redact
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
-from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, multiplied, plain_text
+from k8s_ucp.gitops.manifests.yaml_text import (
+    first_map,
+    maps,
+    multiplied,
+    nodes,
+    plain_text,
+    texts,
+)
 from k8s_ucp.redaction import holds_credential
 from k8s_ucp.topology.transports import is_http
 
@@ -142,6 +149,43 @@ def find_refused(folder: Path, also: Collection[str] = ()) -> Iterator[tuple[Pat
                     waiting.append(each / entry)
                 elif why := multiplied(_text(_content(each / entry), each / entry)):
                     yield each / entry, why
+
+
+def find_outside(folder: Path, root: Path) -> tuple[Path, str] | None:
+    """The first (file, text) that leads a kustomization out of a repository; None if none does.
+
+    kustomize restricts what files it loads, but not the folders. root: the repository's. Raises
+    UsageError for a kustomization that can't be read.
+    """
+    root = Path(os.path.realpath(root))
+    waiting, seen = [os.path.realpath(folder)], set[str]()
+    while waiting:
+        base = waiting.pop()
+        if base in seen:
+            continue
+        seen.add(base)
+        for file in (Path(base, name) for name in KUSTOMIZATIONS):
+            # Any text, not only entries: kustomize ignores the case of keys.
+            for text in _plain_texts(file):
+                # As kustomize does: `..` is removed from the text, before links are followed.
+                path = os.path.normpath(os.path.join(base, text))
+                # kustomize refuses absolute ones.
+                if text.startswith("/") or "\0" in path or not os.path.isdir(path):
+                    continue
+                path = os.path.realpath(path)
+                if not Path(path).is_relative_to(root):
+                    return file, text
+                waiting.append(path)
+    return None
+
+
+def _plain_texts(file: Path) -> Iterator[str]:
+    content = _content(file)
+    if len(content) >= LARGEST:
+        raise UsageError(f"{file} is too large", next=f"split {file}")
+    if b"\t" in content and not nodes(plain_text(content, str(file))):
+        raise UsageError(f"{file} has tabs that YAML does not allow", next="use spaces")
+    return texts(content, str(file))
 
 
 def _first_map(content: bytes, file: Path) -> Mapping[str, Any]:

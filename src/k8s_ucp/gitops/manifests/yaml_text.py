@@ -6,9 +6,10 @@ ending; Python's reject some of these. Only reading is lenient: files are not re
 
 from __future__ import annotations
 
+import base64
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from k8s_ucp.errors import UsageError
@@ -23,6 +24,7 @@ _DEEPEST = 1000
 _TEMPLATE = "found unhashable key"
 """PyYAML's words for a mapping as a key, which hardly anything but a template contains."""
 _STATEMENT = re.compile(r"\{\{[^{}\n]{0,60}\}\}|\{%[^%\n]{0,60}%\}|<%[^%\n]{0,60}%>")
+_BINARY = "tag:yaml.org,2002:binary"
 _GIT_CRYPT = b"\0GITCRYPT"
 ENCRYPTED = "git-crypt encrypts it"
 UNLOCK = "git-crypt unlock in its repository, then run the command again"
@@ -128,6 +130,37 @@ def nodes(text: str) -> list[Any]:
     except unreadable():
         return []
     return [each for each in found if each is not None]
+
+
+def texts(content: bytes, path: str) -> Iterator[str]:
+    """All texts in a file, also those that a second key of the same name hides.
+
+    Raises UsageError for invalid YAML.
+    """
+    text = plain_text(content, path)
+    documents(content, path)
+    # Go's parsers accept more tabs.
+    waiting, seen = nodes(text) or nodes(_without_tabs(text)), set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:  # An alias.
+            continue
+        seen.add(id(node))
+        if node.id == "scalar":
+            yield _decoded(node)
+        elif node.id == "sequence":
+            waiting += node.value
+        else:
+            waiting += [each for pair in node.value for each in pair]
+
+
+def _decoded(node: Any) -> str:
+    if node.tag != _BINARY:
+        return str(node.value)
+    try:
+        return base64.b64decode(node.value).decode("utf-8", "replace")
+    except ValueError:
+        return ""
 
 
 def _with_any_anchors(read: Callable[[Any], list[Any]]) -> list[Any]:

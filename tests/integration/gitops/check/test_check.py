@@ -179,6 +179,19 @@ def test_folders_that_can_not_be_built_together_are_built_separately(
     assert built.objects["a"][0]["metadata"]["name"] == "same"
 
 
+def test_folders_outside_of_the_repository_are_not_built(kustomize: Path, tmp_path: Path) -> None:
+    for name, resource in (("private", "x.yaml"), ("root/a", "../../private"), ("root/b", "../c")):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "kustomization.yaml").write_text(f"resources: [{resource}]\n")
+    (tmp_path / "root/c").symlink_to(tmp_path / "private")
+    built = build_many(kustomize, tmp_path / "root", [["a", "b"]])
+    assert not built.objects
+    assert built.failures == {
+        "a": "a/kustomization.yaml includes ../../private, which is outside of the repository",
+        "b": "b/kustomization.yaml includes ../c, which is outside of the repository",
+    }
+
+
 def test_render_is_checked_with_files_that_people_added(kustomize: Path, tmp_path: Path) -> None:
     rendered = render(demo(apps=(App(name="web", image="a/b", tag="latest"),)), FACTS)
     found = [e for e in check_rendered(kustomize, rendered).findings if e.repository == "apps"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from k8s_ucp.gitops.manifests.sources import refused
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.sources import find_outside, refused
 
 
 @pytest.mark.parametrize(
@@ -29,3 +32,51 @@ def test_remote_bases_that_git_would_read_as_options_are_refused(
 ) -> None:
     found = refused(entry)
     assert (found is None) if words is None else (found is not None and words in found)
+
+
+@pytest.fixture
+def overlay(tmp_path: Path) -> Path:
+    """In a repository with a base; `private` is beside the repository."""
+    found = tmp_path / "one/apps/web/overlays/stage"
+    for folder in (found, tmp_path / "one/apps/web/base", tmp_path / "private"):
+        folder.mkdir(parents=True)
+    return found
+
+
+OUTSIDE = "../../../../../private"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"resources: [{OUTSIDE}]",
+        f"resources: [./x/../{OUTSIDE}/.]",
+        f"Components: ['{OUTSIDE}']",
+        f"resources: [{OUTSIDE}]\nresources: []",
+        f"x: &x {OUTSIDE}\nresources: [*x]",
+        "resources: ['../../../../..']",
+        'resources: ["\\x2e\\x2e/../../../../private"]',
+        "resources: [!!binary Li4vLi4vLi4vLi4vLi4vcHJpdmF0ZQ==]",
+        "resources: [../../base]",
+        "resources: [link]",
+    ],
+)
+def test_a_folder_outside_of_the_repository_is_found(overlay: Path, text: str) -> None:
+    root = overlay.parents[3]
+    (root / "apps/web/base/Kustomization").write_text("resources: [../../../../private]")
+    (overlay / "link").symlink_to(root.parent / "private")
+    (overlay / "kustomization.yaml").write_text(text)
+    assert find_outside(overlay, root)
+
+
+@pytest.mark.parametrize("text", ["resources: [../../base, x.yaml, ../no]", "a: [/, /etc]", "", "-"])
+def test_folders_of_the_repository_are_allowed(overlay: Path, text: str) -> None:
+    (overlay / "kustomization.yaml").write_text(text)
+    assert find_outside(overlay, overlay.parents[3]) is None
+
+
+@pytest.mark.parametrize("text", ["resources: [", "resources:\n- \t../../base\n"])
+def test_a_kustomization_that_can_not_be_read_is_refused(overlay: Path, text: str) -> None:
+    (overlay / "kustomization.yaml").write_text(text)
+    with pytest.raises(UsageError):
+        find_outside(overlay, overlay.parents[3])
