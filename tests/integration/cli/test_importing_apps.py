@@ -545,6 +545,17 @@ def test_helm_releases_of_flux_are_imported_as_kustomize_builds_them(
     assert "web-values" not in claim
 
 
+def test_a_kustomization_of_flux_includes_no_folder_of_this_machine(
+    tmp_path: Path, toolbox: Toolbox
+) -> None:
+    """Under a key whose case only kustomize ignores."""
+    write(tmp_path, {"kustomization.yaml": "configMapGenerator: [{name: x, literals: [a=s3]}]"})
+    build = builder(lambda: toolbox.path("kustomize"))
+    entry = "/".join([*[".."] * 20, *tmp_path.parts[1:]])
+    with pytest.raises(UsageError, match=r"kustomization.yaml includes .* outside"):
+        build({"a/kustomization.yaml": f"Resources: ['{entry}']".encode()}, "a")
+
+
 def test_go_templates_of_application_sets_are_filled_by_helm(
     tmp_path: Path, toolbox: Toolbox
 ) -> None:

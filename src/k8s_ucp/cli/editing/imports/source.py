@@ -175,11 +175,17 @@ def builder(kustomize: Callable[[], Path]) -> Build:
     """Builds kustomizations that Flux deploys."""
     from k8s_ucp.gitops.manifests.chart_source import write_files
     from k8s_ucp.gitops.manifests.kustomize import build
+    from k8s_ucp.gitops.manifests.sources import find_outside
 
     def built(files: Mapping[str, bytes], folder: str) -> str:
         with tempfile.TemporaryDirectory(prefix="ucp-import-") as home:
             write_files(Path(home), files)
             try:
+                if found := find_outside(Path(home, folder), Path(home)):
+                    raise UsageError(
+                        f"{found[0].name} includes {found[1]}, which is outside of the repository",
+                        next=f"remove {found[1]} from it",
+                    )
                 return build(kustomize(), Path(home, folder), timeout=RENDER_SECONDS)
             except UcpError as error:
                 error.message = error.message.replace(f"{home}/", "")
