@@ -37,7 +37,7 @@ from k8s_ucp.reconciler.local_clusters.rules import (
     not_ready,
     readiness,
 )
-from k8s_ucp.reconciler.runtime.conditions import Condition, StatusWriter, is_true
+from k8s_ucp.reconciler.runtime.conditions import Condition, StatusWriter, find, is_true
 from k8s_ucp.reconciler.runtime.settings import LOCAL_CLUSTERS
 from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
 
@@ -46,6 +46,7 @@ PATIENCE = 20.0
 STARTING = 0.25
 LOOK_AGAIN = 1.0
 """Seconds between two looks at an unfinished change: at first, and later."""
+CREATE_FAILED = "CreateFailed"
 
 
 class LocalClustersController(Controller):
@@ -115,7 +116,7 @@ class LocalClustersController(Controller):
             case Ensure():
                 return self._keep_up(key, item, verdict)
             case Delete(provider):
-                return self._release(item, self._providers[provider])
+                return self._release(key, item, self._providers[provider])
             case CannotCreate(reason, message):
                 if self._show(item, not_ready(reason, message), {}):
                     self._log.warning("refused", object=key, reason=reason, why=message)
@@ -171,21 +172,23 @@ class LocalClustersController(Controller):
     ) -> None:
         name = ensure.request.name
         verb = "starting" if state.exists else "creating"
-        if not state.running:
+        last = find(item, names.READY)
+        if not state.running and (last is None or last["reason"] != CREATE_FAILED):
+            # Each retry would hide why the previous one failed.
             condition = not_ready(verb.capitalize(), f"{verb} the control plane")
             self._show(item, condition)
         began = self._clock()
         try:
             provider.create(ensure.request, lambda line: self._log.info(line, cluster=name))
         except UcpError as error:
-            self._show(item, not_ready("CreateFailed", error.in_line))
+            self._show(item, not_ready(CREATE_FAILED, error.in_line))
             raise
         self._done[item["metadata"]["uid"]] = item["metadata"]["generation"]
         self._log.info("running", cluster=name, seconds=round(self._clock() - began, 2))
 
     # Deletion.
 
-    def _release(self, item: Object, provider: ClusterProvider) -> float | None:
+    def _release(self, key: str, item: Object, provider: ClusterProvider) -> float | None:
         name = item["metadata"]["name"]
         registered = self._registered(item)
         holding: list[str] = []
@@ -195,6 +198,7 @@ class LocalClustersController(Controller):
             item,
             registered=registered,
             holding=holding,
+            lost=self._is_lost(key, name, provider),
             waited=self._drains.waited(item["metadata"]["uid"]),
             limit=self._settings.drain_seconds,
         )
@@ -216,8 +220,19 @@ class LocalClustersController(Controller):
         self._drains.forget(uid)
         self._status.forget(uid)
         self._done.pop(uid, None)
+        with self._lock:
+            self._unready_since.pop(key, None)
         self._log.info("deleted", cluster=name)
         return None
+
+    def _is_lost(self, key: str, name: str, provider: ClusterProvider) -> bool:
+        """Whether a simulated cluster, which holds nothing outside of it, stays silent.
+
+        Nobody repairs a cluster that is being deleted, so a drain would only run into its limit.
+        """
+        if not provider.info.simulated:
+            return False
+        return self._unready_for(key, provider.state(name)) > self._settings.gone_seconds
 
     def _registered(self, item: Object) -> bool:
         for each in self._informers.cluster_secrets.store.all():

@@ -161,15 +161,22 @@ def owned(secret: Object, cluster: str) -> bool:
 
 
 def deletion_blocker(
-    item: Object, *, registered: bool, holding: Collection[str], waited: float, limit: float
+    item: Object,
+    *,
+    registered: bool,
+    holding: Collection[str],
+    waited: float,
+    limit: float,
+    lost: bool = False,
 ) -> Condition | None:
     """What delays the deletion of a cluster; None: delete it now.
 
     registered: our cluster Secret still exists. holding: load balancers and volumes that still
     exist.
     waited: seconds for which the controller has waited; limit: after so many, nothing delays it.
+    lost: it doesn't respond, and has nothing that a drain would delete.
     """
-    if waited > limit:
+    if lost or waited > limit:
         return None
     if registered and not is_true(item, names.DRAINED):
         return not_ready("Draining", "waiting until Argo CD has removed its Applications")

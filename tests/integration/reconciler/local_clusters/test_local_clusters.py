@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.cluster_provider import Reach
+from k8s_ucp.cluster_provider import ClusterRequest, Reach, Report
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_own
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
+from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import DEPLOYMENT, LOCAL_CLUSTER, SECRET, Invalid, Kube, Object
 from k8s_ucp.process import ProcessIdentity, is_running
 from k8s_ucp.tools.toolbox import Toolbox
@@ -174,6 +175,28 @@ def test_a_failed_creation_is_reported_and_retried(world: Clusters) -> None:
     assert "port 6443 is taken" in world.message(names.READY)
     world.provider.failing = ""
     world.await_registered()
+
+
+class Failing(Standing):
+    """Every creation fails; records the reason that people see during each."""
+
+    def __init__(self, world: Clusters) -> None:
+        super().__init__(world.provider.configs)
+        self._world = world
+        self.seen: list[str] = []
+
+    def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
+        self.seen.append(self._world.condition(names.READY)[1])
+        raise UcpError("its data is damaged")
+
+
+def test_a_retried_creation_does_not_hide_why_the_previous_one_failed(world: Clusters) -> None:
+    provider = Failing(world)
+    world.start(provider=provider)
+    world.declare()
+    seen = eventually(lambda: provider.seen[2:], "the third attempt")
+    assert seen[0] == "CreateFailed"
+    assert provider.seen[0] == "Creating"
 
 
 def test_a_foreign_kubeconfig_secret_is_left_alone(world: Clusters) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from k8s_ucp import names
+from k8s_ucp.cluster_provider import ClusterState, ProviderInfo
+from k8s_ucp.clusters.api_server import not_ready
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, SECRET, SERVICE, Object
 from tests.integration.reconciler.conftest import Planes
-from tests.integration.reconciler.world import ARGOCD, CLUSTERS, Clusters, eventually
+from tests.integration.reconciler.world import ARGOCD, CLUSTERS, Clusters, Standing, eventually
 
 pytestmark = pytest.mark.engines
 
@@ -157,6 +160,32 @@ def test_an_unreachable_cluster_does_not_block_its_deletion(
     finally:
         planes.provider.start("demo-prod")
     assert leaving(world, "echo-prod")
+
+
+class Simulated(Standing):
+    """Its clusters hold nothing outside of them, and are ready as long as they respond."""
+
+    info = ProviderInfo("embedded", simulated=True)
+
+    def state(self, name: str) -> ClusterState:
+        return replace(super().state(name), ready=not_ready(self.configs[name]) is None)
+
+
+def test_a_simulated_cluster_that_is_broken_is_deleted_without_a_drain(
+    world: Clusters, planes: Planes
+) -> None:
+    provider = Simulated(world.provider.configs)
+    world.start(provider=provider, drain_seconds=600, dead_seconds=600)
+    world.declare("prod")
+    world.await_registered("demo-prod")
+    application(world, "echo-prod", "demo-prod", labels=OURS)
+    planes.provider.stop("demo-prod")
+    try:
+        world.delete("demo-prod")
+        world.await_gone("demo-prod")
+    finally:
+        planes.provider.start("demo-prod")
+    assert provider.deleted == ["demo-prod"]
 
 
 def test_a_cluster_that_is_unreachable_during_its_drain_is_reported_and_awaited(

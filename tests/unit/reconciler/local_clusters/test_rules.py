@@ -202,3 +202,10 @@ def test_no_deletion_waits_longer_than_the_limit(
         deletion_blocker(item, registered=registered, holding=holding, waited=after, limit=120)
         is None
     )
+
+
+def test_the_deletion_of_a_lost_cluster_waits_for_nothing() -> None:
+    blocker = deletion_blocker(
+        leaving(), registered=True, holding=[], waited=1, limit=120, lost=True
+    )
+    assert blocker is None
