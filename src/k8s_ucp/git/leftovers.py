@@ -1,4 +1,4 @@
-"""Removes leftovers of killed processes: partial packs in repositories, temporary folders.
+"""Leftovers of killed processes: partial packs and locks in repositories, temporary folders.
 
 Git cleans up after itself unless it is killed, and keeps such files for weeks or forever.
 """
@@ -22,6 +22,9 @@ UNFINISHED = ".ucp-new-"
 """Prefix of folders in which a repository is created before it is moved into place."""
 UNFINISHED_SECONDS = 3600.0
 """Shorter: git needs a minute at most, and the folder may be in one of the user's clones."""
+LOCK_SECONDS = 60.0
+"""Git holds a lock for a moment, except during `git commit` with an editor."""
+_LOCKS = ("*.lock", "refs/**/*.lock", "objects/info/**/*.lock")
 _IN_OBJECTS = (
     "tmp_objdir-*",
     "pack/tmp_*",
@@ -52,6 +55,19 @@ def sweep_repository(git_folder: Path) -> None:
     """Remove partial packs and objects that a killed git process left in a repository."""
     objects = git_folder / "objects"
     _remove((each for name in _IN_OBJECTS for each in objects.glob(name)), OLD_SECONDS)
+
+
+def left_locks(git_folder: Path) -> list[Path]:
+    """Locks that a killed git process may have left in a repository, oldest first.
+
+    They are not removed, since an editor of `git commit` may be open.
+    """
+    since, found = time.time() - LOCK_SECONDS, []
+    for path in (each for name in _LOCKS for each in git_folder.glob(name)):
+        with contextlib.suppress(FileNotFoundError):
+            if (written := path.lstat().st_mtime) < since:
+                found.append((written, path))
+    return [path for _, path in sorted(found)]
 
 
 def sweep_unfinished(folder: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from k8s_ucp.errors import DeadlineExceeded
-from k8s_ucp.git.failures import Interrupted, Rejected
+from k8s_ucp.git.failures import GitFailed, Interrupted, Rejected
 
 _T = TypeVar("_T")
 
@@ -50,19 +50,20 @@ def push_until_accepted(
     lost a race.
     """
     start, number, interruptions = pace.clock(), 0, 0
+    last: GitFailed
     while True:
         number += 1
         begun = pace.clock()
         try:
             return attempt(number)
         except Rejected as error:
-            rivals, took, last = number, pace.clock() - begun, error.message
+            rivals, took, last = number, pace.clock() - begun, error
             report(f"attempt {number}: the branch has moved, or is being moved")
         except Interrupted as error:
             interruptions += 1
             if interruptions > pace.interruptions:
                 raise
-            rivals, took, last = interruptions + 1, 0.5, error.message
+            rivals, took, last = interruptions + 1, 0.5, error
             report(f"attempt {number}: the connection was interrupted")
         # Random pause in a window that grows with the number of rivals so far and the duration of
         # an attempt, which is when a rival's push does harm: pushes that collided don't collide
@@ -75,7 +76,8 @@ def push_until_accepted(
             raise DeadlineExceeded(
                 f"the push ({number} attempts)",
                 spent,
-                last,
-                next="run the command again: it continues from the current state of the branch",
+                last.message,
+                next=last.next
+                or "run the command again: it continues from the current state of the branch",
             )
         pace.sleep(pause)

@@ -1,11 +1,13 @@
-"""Checks before a start that no local repository is lost: a new one would have no promotion."""
+"""Checks that no local repository is lost, since a new one has no promotion, or left locked."""
 
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError
+from k8s_ucp.git.leftovers import left_locks
 from k8s_ucp.git.repository import Repository
 
 
@@ -22,7 +24,11 @@ def check_repositories(view: TopologyView) -> None:
         for clone, remote in repositories
         if not remote.exists() and not (clone / ".git").exists()
     ]
-    if git.provider != "local" or not lost:
+    if git.provider != "local":
+        return
+    for clone, remote in repositories:
+        _check_branch(clone, remote, git.branch)
+    if not lost:
         return
     kept = [Repository(remote) for _, remote in repositories if remote.exists()]
     published = any(each.resolve(f"refs/heads/{git.branch}") for each in kept)
@@ -33,4 +39,30 @@ def check_repositories(view: TopologyView) -> None:
             "repository all apps would have their first versions, and Argo CD would deploy them",
             next=f"git clone --bare CLONE {shlex.quote(str(lost[0]))}, from a clone elsewhere or a "
             "backup; to start again without them: ucp stop --delete-repos, then ucp start",
+        )
+
+
+def _check_branch(clone: Path, remote: Path, branch: str) -> None:
+    """Refuse a branch whose file a power failure emptied: git only says "not our ref 000…"."""
+    file = remote / "refs/heads" / branch
+    if file.is_file() and not file.stat().st_size:
+        raise UcpError(
+            f"the branch {branch} of {remote} points to nothing: {file} is empty, as after a power "
+            "failure; its commits still exist",
+            next="if nothing was pushed since your clone was updated: "
+            f"git -C {shlex.quote(str(clone))} rev-parse origin/{branch} > "
+            f"{shlex.quote(str(file))}; git -C {shlex.quote(str(remote))} fsck lists others",
+        )
+
+
+def check_git_locks(view: TopologyView) -> None:
+    """Check for locks that a killed git left in the repositories. Raises UcpError."""
+    folder = view.gitops
+    remotes = (folder.core_remote, folder.apps_remote)
+    clones = (each / ".git" for each in (folder.core, folder.apps))
+    if found := [lock for each in (*remotes, *clones) for lock in left_locks(each)]:
+        raise UcpError(
+            f"git locks that a killed process may have left: {', '.join(map(str, found))}; commits "
+            "and pushes fail while they exist",
+            next=f"if no git runs there, not even an open editor: rm {shlex.join(map(str, found))}",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -108,6 +109,35 @@ def test_lost_repository_is_not_replaced_by_a_new_one(view: TopologyView) -> Non
     shutil.rmtree(view.gitops.core)
     with pytest.raises(UcpError, match=r"core\.git is missing"):
         check_repositories(view)
+
+
+def test_a_branch_that_a_power_failure_emptied_is_restored_by_the_printed_command(
+    view: TopologyView,
+) -> None:
+    there = ["git", "-C", str(view.gitops.core)]
+    author = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    commit = [*there, *author, "commit", "--quiet", "--allow-empty", "-m", "x"]
+    subprocess.run(commit, check=True)
+    subprocess.run([*there, "push", "--quiet", "origin", "HEAD:main"], check=True)
+    file = view.gitops.core_remote / "refs/heads/main"
+    before = file.read_text()
+    file.write_text("")
+    problem = dict(_lacks(view))["remote/lost"]
+    assert "is empty, as after a power failure" in problem.message
+    command = (problem.next or "").partition(": ")[2].partition(";")[0]
+    subprocess.run(["sh", "-c", command], check=True)
+    assert file.read_text() == before
+    check_repositories(view)
+
+
+def test_locks_left_in_a_repository_are_found(view: TopologyView) -> None:
+    lock = view.gitops.apps / ".git" / "index.lock"
+    lock.touch()
+    assert dict(_lacks(view)) == {}
+    os.utime(lock, (0, 0))
+    problem = dict(_lacks(view))["repositories/locked"]
+    assert str(lock) in problem.message
+    assert (problem.next or "").endswith(f"rm {lock}")
 
 
 def test_repositories_lost_while_the_topology_runs_are_not_replaced(view: TopologyView) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import k8s_ucp
 from k8s_ucp.git.clones import make_clone, make_remote
-from k8s_ucp.git.leftovers import sweep_temporary
+from k8s_ucp.git.leftovers import left_locks, sweep_temporary
 from k8s_ucp.git.repository import Repository
 
 DAY = 25 * 3600
@@ -93,3 +93,17 @@ def test_every_prefix_of_temporary_folders_is_swept(
         aged(tmp_path / f"{each}x")
     sweep_temporary()
     assert not list(tmp_path.iterdir())
+
+
+def test_locks_that_git_holds_for_long_are_found_and_new_ones_are_not(tmp_path: Path) -> None:
+    make_remote(tmp_path / "apps.git")
+    repository = tmp_path / "apps.git"
+    (repository / "packed-refs.lock").touch()
+    for name in ("index.lock", "refs/heads/main.lock"):
+        (repository / name).touch()
+        aged(repository / name, 600)
+    assert {*left_locks(repository)} == {
+        repository / "index.lock",
+        repository / "refs/heads/main.lock",
+    }
+    assert left_locks(tmp_path / "missing") == []

@@ -66,3 +66,12 @@ def test_retries_of_a_push_are_limited(
     with pytest.raises(ends_with, match="no"):
         push_until_accepted(attempt, replace(FEW, sleep=lambda _: None))
     assert calls == list(range(1, times + 1))
+
+
+def test_the_advice_of_the_last_failure_survives_the_retries() -> None:
+    def attempt(_: int) -> None:
+        raise Rejected("main.lock: File exists", next="delete the .lock file")
+
+    with pytest.raises(DeadlineExceeded) as error:
+        push_until_accepted(attempt, replace(FEW, sleep=lambda _: None))
+    assert error.value.next == "delete the .lock file"

@@ -39,7 +39,7 @@ from k8s_ucp.inspect.teardown.destruction import read_destruction
 from k8s_ucp.preflight.adoption import adopted_settings
 from k8s_ucp.preflight.credentials import check_backup, check_tracked_credentials
 from k8s_ucp.preflight.fence import holder_of, read_fence
-from k8s_ucp.preflight.lost_repositories import check_repositories
+from k8s_ucp.preflight.lost_repositories import check_git_locks, check_repositories
 from k8s_ucp.preflight.machine import check_folders, check_limits
 from k8s_ucp.reconciler.aws.control_planes import is_plane_name
 from k8s_ucp.reconciler.backup.writer import failure
@@ -170,6 +170,7 @@ def _lacks(context: TopologyView) -> Iterator[tuple[str, UcpError]]:
         "machine/folders": partial(check_folders, context),
         "machine/limits": partial(check_limits, context),
         "remote/lost": partial(check_repositories, context),
+        "repositories/locked": partial(check_git_locks, context),
         "topology/file": partial(_check_file, context),
         "remote/core": partial(_check_remote, context, context.gitops.core),
         "remote/apps": partial(_check_remote, context, context.gitops.apps),
