@@ -249,7 +249,8 @@ def _refuse_without_loss(call: Invocation, context: StartContext) -> None:
     if core in context.provider.names():
         raise UcpError(
             f"the core cluster {core} exists; nothing was changed",
-            next="ucp start repairs it; ucp recreate --env NAME recreates an environment",
+            next="ucp start repairs it, unless its data is damaged: then ucp stop --delete-data "
+            "and this command again; ucp recreate --env NAME recreates an environment",
         )
     if topology.spec.git.provider == "local" and not gitops.core_remote.exists():
         raise UcpError(

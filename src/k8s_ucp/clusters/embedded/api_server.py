@@ -155,7 +155,7 @@ def _refuse_deaths(folder: ClusterFolder) -> None:
             words = _last_words(folder, component)
             raise UcpError(
                 f"{component} of cluster {folder.name} exited: {words}",
-                next=_DAMAGE_ADVICE if component == "etcd" and _DAMAGE.search(words) else None,
+                next=_DAMAGE_ADVICE if component == "etcd" and is_damage(words) else None,
             )
 
 
@@ -219,7 +219,16 @@ def _without_trace(line: str) -> str:
         return line
 
 
-_DAMAGE = re.compile(r"crc mismatch|cannot parse|unexpected EOF|corrupt", re.IGNORECASE)
+def is_damage(words: str) -> bool:
+    """Whether etcd exited because of its data. words: the last lines of its log."""
+    return _DAMAGE.search(words) is not None and _DISK.search(words) is None
+
+
+_DAMAGE = re.compile(
+    r"crc mismatch|cannot parse|unexpected EOF|corrupt|invalid database|^panic: ", re.I | re.M
+)
+"""Truncated files make etcd panic."""
+_DISK = re.compile(r"no space left|permission denied|read-only file system", re.I)
 _DAMAGE_ADVICE = (
     "its data is damaged; of an environment: ucp stop --env NAME, then ucp recreate --env NAME; of "
     "the core cluster: ucp stop --delete-data, then ucp recreate"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.clusters.embedded.api_server import wait_serving
+from k8s_ucp.clusters.embedded.api_server import is_damage, wait_serving
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.errors import UcpError
 from k8s_ucp.loopback import ADDRESS
@@ -36,3 +36,18 @@ def test_damaged_data_of_etcd_is_reported_with_the_commands_that_replace_it(
         wait_serving(folder, config, until=time.monotonic() + 10)
     assert caught.value.message == f"etcd of cluster one exited: discovery failed: {error}"
     assert ("ucp recreate" in (caught.value.next or "")) is damaged
+
+
+@pytest.mark.parametrize(
+    ("words", "damaged"),
+    [
+        ("panic: runtime error: invalid memory address or nil pointer dereference", True),
+        ("Opening bbolt db (/a/db) failed: invalid database\npanic: failed to open database", True),
+        ("failed to create WAL: no space left on device\npanic: failed to save", False),
+        ("bind: address already in use", False),
+    ],
+)
+def test_a_panic_of_etcd_is_damaged_data_unless_the_disk_is_the_cause(
+    words: str, damaged: bool
+) -> None:
+    assert is_damage(words) is damaged
