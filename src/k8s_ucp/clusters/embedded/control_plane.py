@@ -85,6 +85,7 @@ class ControlPlaneLifecycle:
         Returns its record. Raises UcpError if it was never created completely.
         """
         record = existing(folder)
+        folder.restore_record(record)
         former = definition_edits.relocate(folder)
         if former and not former.exists():
             self._ports.release(str(former))

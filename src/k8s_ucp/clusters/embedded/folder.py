@@ -8,6 +8,7 @@ imports it.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -30,6 +31,15 @@ VITAL = ("etcd", "kube-apiserver")
 
 PORTS = tuple(each for each in COMPONENTS if each != "etcd")
 """Components that listen on a port; etcd listens on sockets in the cluster's folder."""
+
+_PORT_OPTIONS = {
+    "kube-apiserver": "kubeApiserverPort",
+    "kube-controller-manager": "kubeControllerManagerPort",
+    "kube-scheduler": "kubeSchedulerPort",
+    "kwok-controller": "kwokControllerPort",
+}
+_OPTION = re.compile(r"^  (kubeVersion|k\w+Port): (\S+)$", re.M)
+"""In kwokctl's definition of a cluster."""
 
 
 @dataclass(frozen=True)
@@ -135,19 +145,39 @@ class ClusterFolder:
     def record(self) -> Record | None:
         """The record; None if there is no cluster or only remains of an interrupted creation.
 
-        Raises UcpError if the record can't be read.
+        A lost or corrupt file is replaced by what the definition says: as remains, the cluster
+        would be deleted with its data. Raises UcpError if that is not possible.
         """
-        try:
-            text = self.record_file.read_text(encoding="utf-8")
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        try:
-            return Record(**json.loads(text))
-        except (ValueError, TypeError) as error:
+        if stored := self._stored_record():
+            return stored
+        corrupt = self.record_file.exists()
+        if (corrupt or self.should_run()) and (defined := self._defined_record()):
+            return defined
+        if corrupt:
             raise UcpError(
                 f"the record of cluster {self.name} is corrupt: {self.record_file}",
                 next=f"delete the cluster's folder and recreate the cluster: rm -r '{self.root}'",
-            ) from error
+            )
+        return None
+
+    def restore_record(self, record: Record) -> None:
+        """Write it if the file is lost or corrupt."""
+        if self._stored_record() is None:
+            self.write_record(record)
+
+    def _stored_record(self) -> Record | None:
+        try:
+            return Record(**json.loads(self.record_file.read_text(encoding="utf-8")))
+        except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+            return None
+
+    def _defined_record(self) -> Record | None:
+        try:
+            options = dict(_OPTION.findall(self.definition.read_text(encoding="utf-8")))
+            ports = {name: int(options[option]) for name, option in _PORT_OPTIONS.items()}
+            return Record(options["kubeVersion"], ports)
+        except (FileNotFoundError, NotADirectoryError, ValueError, KeyError):
+            return None
 
     def write_record(self, record: Record) -> None:
         write_private_file(self.record_file, json.dumps(asdict(record), indent=1) + "\n")
