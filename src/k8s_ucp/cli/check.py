@@ -21,10 +21,10 @@ from k8s_ucp.gitops.check.repositories import (
     check,
     check_rendered,
 )
+from k8s_ucp.gitops.manifests.sources import transports
 from k8s_ucp.process import find_program
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.recipe import ProgramSource
-from k8s_ucp.topology.transports import transports
 from k8s_ucp.workspace import cache_folder
 
 app = declare()

@@ -28,6 +28,7 @@ from k8s_ucp.components.pods.component import PodComponent
 from k8s_ucp.components.reconciler import ReconcilerComponent
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import FenceFiles
+from k8s_ucp.gitops.manifests.sources import transports
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
 from k8s_ucp.kube import APPLICATION, SECRET, Kube, Object
 from k8s_ucp.loopback import ADDRESS
@@ -38,7 +39,6 @@ from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.parts import CorePorts
 from k8s_ucp.topology.placement import in_pods
-from k8s_ucp.topology.transports import transports
 from k8s_ucp.topology.values import in_seconds
 from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
 from k8s_ucp.workspace.identity import advice_for_copy

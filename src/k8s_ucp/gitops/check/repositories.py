@@ -55,13 +55,13 @@ from k8s_ucp.gitops.check.suppressions import (
 )
 from k8s_ucp.gitops.manifests.build_charts import build_charts
 from k8s_ucp.gitops.manifests.build_many import Built, build_many, first_equal
+from k8s_ucp.gitops.manifests.sources import transports
 from k8s_ucp.gitops.manifests.yaml_text import documents
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import CHECKS, Rendered
 from k8s_ucp.topology import Topology, load, parse
 from k8s_ucp.topology.parts import Checks
 from k8s_ucp.topology.rules.keys import find_bad_checks
-from k8s_ucp.topology.transports import transports
 
 SHOWN = 20
 BuiltCharts = Mapping[tuple[str, str], list[Object]]

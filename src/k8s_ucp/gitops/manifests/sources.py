@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
 from k8s_ucp.errors import UsageError
@@ -21,7 +21,9 @@ from k8s_ucp.gitops.manifests.yaml_text import (
     texts,
 )
 from k8s_ucp.redaction import holds_credential
-from k8s_ucp.topology.transports import is_http
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
 
 FIELDS = (
     *("resources", "components", "bases", "generators", "transformers", "validators"),
@@ -67,6 +69,23 @@ def loaded(kustomization: Mapping[str, Any]) -> list[str]:
 def _listed(content: Mapping[str, Any], name: str) -> list[str]:
     found = content.get(name)
     return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+
+
+def transports(topology: Topology) -> set[str]:
+    """Git transports that a topology uses; for repositories over plain http, their URLs.
+
+    Remote bases may use no others besides https and ssh.
+    """
+    git, apps = topology.spec.git, topology.spec.apps
+    named = [git.core, git.apps, *(each.repo for each in apps)]
+    urls = [str(each) for each in named if each and "://" in str(each)]
+    found = {each if is_http(each) else each.partition("://")[0] for each in urls}
+    return found | ({"file"} if git.provider == "local" else set())
+
+
+def is_http(address: str) -> bool:
+    """Whether kustomize or git would fetch it over plain http."""
+    return address.strip().removeprefix("git::").lower().startswith("http:")
 
 
 def http_repositories(also: Collection[str]) -> list[str]:

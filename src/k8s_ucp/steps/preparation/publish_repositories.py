@@ -14,6 +14,7 @@ from k8s_ucp.engine.planned_change import Action, PlannedChange
 from k8s_ucp.git.leftovers import sweep_temporary
 from k8s_ucp.gitops.check.repositories import CheckResult, check_rendered, refuse
 from k8s_ucp.gitops.check_hook import already_checked, ensure_check_hook
+from k8s_ucp.gitops.manifests.sources import transports
 from k8s_ucp.gitops.publish.addresses import read_addresses, team_addresses
 from k8s_ucp.gitops.publish.repositories import (
     Publication,
@@ -30,7 +31,6 @@ from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.gitops.render.repositories import Rendered
 from k8s_ucp.gitops.render.values.addon_credentials import find_missing
 from k8s_ucp.topology import App, Topology
-from k8s_ucp.topology.transports import transports
 
 
 def render_checked(

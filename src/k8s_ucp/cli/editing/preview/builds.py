@@ -70,7 +70,7 @@ class OverlayBuilder:
     def _kustomized(self, app: str, environment: str) -> str:
         from k8s_ucp.git.failures import HostUnreachable, classify
         from k8s_ucp.gitops.manifests.kustomize import BuildFailed, LoadsFromOutside, build
-        from k8s_ucp.topology.transports import transports
+        from k8s_ucp.gitops.manifests.sources import transports
 
         folder = _overlay(app, environment)
         try:

@@ -75,7 +75,7 @@ def _checked(
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
     from k8s_ucp.gitops.check.repositories import check_rendered
-    from k8s_ucp.topology.transports import transports
+    from k8s_ucp.gitops.manifests.sources import transports
 
     return check_rendered(
         kustomize(),

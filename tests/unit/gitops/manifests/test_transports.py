@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.gitops.manifests.sources import transports
 from k8s_ucp.topology import parse
-from k8s_ucp.topology.transports import transports
 
 
 @pytest.mark.parametrize(
