@@ -58,6 +58,8 @@ class ClusterSnapshot:
     """State that was collected. Lists are empty if the core cluster does not respond."""
 
     core_ready: bool
+    core_problem: str = ""
+    """Which programs of the core's control plane failed although its API server is ready."""
     environments: Sequence[str] = ()
     """Environments that may be registered: those in the core repository."""
     clusters: Sequence[Object] = ()

@@ -32,7 +32,8 @@ def summarize(topology: Topology, snapshot: ClusterSnapshot) -> Status:
         "core": {
             "name": topology.core_cluster,
             "provider": topology.spec.core.provider,
-            "ready": snapshot.core_ready,
+            "ready": snapshot.core_ready and not snapshot.core_problem,
+            **({"message": snapshot.core_problem} if snapshot.core_problem else {}),
         },
         **({"stopped": True} if snapshot.stopped else {}),
         **({"copyOf": snapshot.original} if snapshot.original else {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -39,6 +39,9 @@ from k8s_ucp.tools.kept_versions import kept_versions
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import core_is_existing, simulated_databases
 from k8s_ucp.topology.problems import nearest
+
+if TYPE_CHECKING:
+    from k8s_ucp.cluster_provider import UpgradingProvider
 
 app = declare()
 
@@ -168,8 +171,18 @@ def collect(context: TopologyView) -> ClusterSnapshot:
     # An existing core cluster keeps running, so a missing response is a failure.
     return replace(
         snapshot,
+        core_problem=_core_problem(context) if snapshot.core_ready else "",
         stopped=ended and not snapshot.core_ready and not core_is_existing(context.topology),
     )
+
+
+def _core_problem(context: TopologyView) -> str:
+    """Which programs of an embedded core have failed; its API server responds without them."""
+    if not context.provider.info.pinned_version:
+        return ""
+    provider = cast("UpgradingProvider", context.provider)
+    programs = provider.programs(context.topology.core_cluster)
+    return ", ".join(f"{name}: {each.message}" for name, each in programs.items() if each.message)
 
 
 def _components(context: TopologyView) -> list[ComponentStatus]:

@@ -60,6 +60,8 @@ def _head(first: str, summary: Status) -> str:
 def _core(summary: Status, snapshot: ClusterSnapshot) -> Rows:
     core, fence = summary["core"], summary["fence"]
     away = "" if core["ready"] or snapshot.stopped else "not responding: ucp start, or ucp doctor"
+    if snapshot.core_problem:
+        away = f"{snapshot.core_problem}; ucp start repairs it"
     rows = [["core cluster", core["name"], core["provider"], _state(core["ready"], snapshot), away]]
     if fence and fence["message"]:
         advice = f"{fence['message']}; see ucp doctor"
@@ -94,16 +96,14 @@ def _environments(summary: Status, snapshot: ClusterSnapshot, why: Mapping[str, 
             each["cluster"]["name"],
             _provider(each["cluster"]),
             "stopped" if snapshot.stopped else _environment_state(each),
-            _why(each, summary, snapshot, why),
+            _why(each, snapshot, why),
         ]
         for each in summary["environments"]
     ]
 
 
-def _why(
-    environment: Status, summary: Status, snapshot: ClusterSnapshot, why: Mapping[str, str]
-) -> str:
-    if summary["core"]["ready"]:
+def _why(environment: Status, snapshot: ClusterSnapshot, why: Mapping[str, str]) -> str:
+    if snapshot.core_ready:
         return status.why_environment(environment, why)
     if snapshot.stopped or environment["state"] != "running":
         return ""

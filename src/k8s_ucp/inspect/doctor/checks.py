@@ -84,6 +84,10 @@ def _core(found: Examined) -> Iterator[Finding]:
         yield Finding(
             f"core/{name}", "error", f"core cluster {name} is not responding", "ucp start"
         )
+    elif found.snapshot.core_problem:
+        name = found.topology.core_cluster
+        message = f"core cluster {name}: {found.snapshot.core_problem}"
+        yield Finding(f"core/{name}", "error", message, "ucp start")
 
 
 def _cut_off(found: Examined) -> Iterator[Finding]:

@@ -168,6 +168,24 @@ def test_programs_that_hang_are_replaced_by_a_start(
 
 
 @on_a_standing_one
+def test_a_scheduler_that_hangs_is_told_from_one_that_runs(
+    provider: EmbeddedProvider, folder: ClusterFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program_health, "SECONDS", 0.5)
+    made(provider, "one")
+    hung = find_component(folder, "kube-scheduler")
+    assert hung is not None
+    os.kill(hung.pid, signal.SIGSTOP)
+    try:
+        state = provider.programs("one")["kube-scheduler"]
+    finally:
+        os.kill(hung.pid, signal.SIGCONT)
+    assert state.run.startswith(str(hung.pid))
+    assert "timed out" in state.message
+    eventually(lambda: not provider.programs("one")["kube-scheduler"].message)
+
+
+@on_a_standing_one
 def test_deleted_folder_does_not_block_a_new_cluster(
     provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
@@ -185,13 +203,32 @@ def test_interrupted_creation_is_started_anew(
 ) -> None:
     made(provider, "one")
     old = find_own(folder)
+    # A creation ends with these two files.
     folder.record_file.unlink()
+    folder.mark_stopped()
     state = provider.state("one")
     assert (state.exists, state.ready) == (True, False)
     assert "interrupted" in state.message
     assert provider.names() == ["one"]
     made(provider, "one")
     assert not [each for each in old if is_running(each)]
+
+
+@on_a_standing_one
+@pytest.mark.parametrize("left", ["", None])
+def test_a_lost_or_truncated_record_does_not_cost_a_running_cluster_its_data(
+    provider: EmbeddedProvider, folder: ClusterFolder, left: str | None
+) -> None:
+    made(provider, "one").apply(namespace("precious"))
+    record = folder.record()
+    if left is None:
+        folder.record_file.unlink()
+    else:
+        folder.record_file.write_text(left)
+    assert folder.record() == record
+    assert provider.state("one").ready
+    assert made(provider, "one").find(NAMESPACE, "precious")
+    assert folder.record_file.read_text()
 
 
 CREATE = """

@@ -65,3 +65,14 @@ def test_holds_are_read_from_the_local_repository(tmp_path: Path) -> None:
     git(clone, "commit", "-m", "x")
     git(clone, "clone", "--bare", ".", str(view.workspace.gitops("demo").apps_remote))
     assert _holds(view) == {("echo", "prod"): ["1.4.0"]}
+
+
+def test_a_program_of_the_core_that_hangs_is_shown_beside_an_api_server_that_is_ready() -> None:
+    seen = ClusterSnapshot(core_ready=True, core_problem="kube-scheduler: timed out")
+    summary = summarize(TOPOLOGY, seen)
+    assert summary["core"]["ready"] is False
+    assert summary["core"]["message"] == "kube-scheduler: timed out"
+    row = next(line for line in page(summary, seen, {}).splitlines() if "demo-core" in line)
+    assert "NOT READY" in row
+    assert "kube-scheduler: timed out; ucp start repairs it" in row
+    assert "unknown while the core" not in page(summary, seen, {})

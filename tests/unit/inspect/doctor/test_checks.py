@@ -58,6 +58,13 @@ def with_stopped(name: str) -> Topology:
     return TOPOLOGY.model_copy(update={"spec": spec})
 
 
+def test_a_program_of_the_core_that_hangs_is_repaired_by_a_start() -> None:
+    seen = dataclasses.replace(BASE, core_problem="kube-scheduler: timed out")
+    (finding,) = [each for each in findings(Examined(TOPOLOGY, seen, NOW)) if "core/" in each.id]
+    assert finding.message == "core cluster demo-core: kube-scheduler: timed out"
+    assert (finding.severity, finding.next) == ("error", "ucp start")
+
+
 def test_a_destroyed_topology_is_not_reported_as_failed() -> None:
     component = ComponentStatus("argocd", "v1", False, "host", "not running")
     seen = dataclasses.replace(BASE, core_ready=False, components=[component])
