@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Iterable, Sequence
 from enum import Enum
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from k8s_ucp import names
 from k8s_ucp.cli.command import (
     Invocation,
     Output,
@@ -49,6 +51,7 @@ from k8s_ucp.cli.plan_runner import run_plan, show_plan
 from k8s_ucp.cli.topology_selection import declared_topology, environment_names
 from k8s_ucp.engine.journal import Journal, unfinished_at
 from k8s_ucp.errors import UcpError, UsageError, some_of
+from k8s_ucp.kube import LOCAL_CLUSTER, Object, labels_of
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology import read_topology
 from k8s_ucp.workspace import write_private_file
@@ -124,10 +127,10 @@ def _recreate_environments(
     topology = declared_topology(call)
     chosen = chosen_environments(topology, names)
     state = call.workspace.state(topology.name)
-    todo = {
-        each.name: next_of(each.state, coming_back=state.return_note(each.name).exists())
-        for each in chosen
-    }
+    noted = {each.name for each in chosen if state.return_note(each.name).exists()}
+    # Such a cluster does not come back, however long the command waits.
+    coming_back = noted - (_failed(call, topology) if noted else set())
+    todo = {each.name: next_of(each.state, coming_back=each.name in coming_back) for each in chosen}
     to_tear_down = [each for each in chosen if todo[each.name] is Remaining.tear_down]
     to_recreate = [each for each in chosen if todo[each.name] is not Remaining.wait]
     refuse_protected(to_tear_down, call.workspace.topology_file)
@@ -178,6 +181,27 @@ def _recreate_environments(
             "finished an earlier ucp recreate" if todo[each.name] is Remaining.wait else "recreated"
         )
         call.console.say(f"environment {each.name} runs: {how} ({seconds:.1f} s)")
+
+
+def _failed(call: Invocation, topology: Topology) -> set[str]:
+    """Environments whose clusters can't be created or started, as far as the core responds."""
+    kube = open_core(call, topology)
+    if kube is None:
+        return set()
+    with contextlib.closing(kube):
+        return failed_environments(kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE))
+
+
+def failed_environments(local_clusters: Iterable[Object]) -> set[str]:
+    """Environments of the LocalClusters whose creation or start fails. Pure."""
+    from k8s_ucp.reconciler.local_clusters.rules import CREATE_FAILED
+    from k8s_ucp.reconciler.runtime.conditions import first_of
+
+    return {
+        labels_of(each).get(names.ENVIRONMENT, "")
+        for each in local_clusters
+        if (found := first_of(each, (names.READY,), "False")) and found["reason"] == CREATE_FAILED
+    }
 
 
 def _silent(topology: Topology, again: str) -> UcpError:

@@ -230,8 +230,8 @@ _DAMAGE = re.compile(
 """Truncated files make etcd panic."""
 _DISK = re.compile(r"no space left|permission denied|read-only file system", re.I)
 _DAMAGE_ADVICE = (
-    "its data is damaged; of an environment: ucp stop --env NAME, then ucp recreate --env NAME; of "
-    "the core cluster: ucp stop --delete-data, then ucp recreate"
+    "its data is damaged; of an environment: ucp recreate --env NAME; of the core cluster: "
+    "ucp stop --delete-data, then ucp recreate"
 )
 """For etcd, which can't start again with such data."""
 _ERROR = re.compile(r'^[EF]\d{4} |"level":"(error|fatal|panic)"|^([Ee]rror|panic)\b')

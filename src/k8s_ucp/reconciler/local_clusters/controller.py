@@ -27,6 +27,7 @@ from k8s_ucp.reconciler.access.owners import same_but_status
 from k8s_ucp.reconciler.controller import Controller, Runtime
 from k8s_ucp.reconciler.local_clusters.kubeconfigs import Kubeconfigs
 from k8s_ucp.reconciler.local_clusters.rules import (
+    CREATE_FAILED,
     CannotCreate,
     Delete,
     Ensure,
@@ -46,7 +47,6 @@ PATIENCE = 20.0
 STARTING = 0.25
 LOOK_AGAIN = 1.0
 """Seconds between two looks at an unfinished change: at first, and later."""
-CREATE_FAILED = "CreateFailed"
 
 
 class LocalClustersController(Controller):

@@ -15,6 +15,9 @@ from k8s_ucp.kube import SECRET, Object, controller_reference, labels_of
 from k8s_ucp.reconciler.runtime.conditions import Condition, is_true
 from k8s_ucp.reconciler.runtime.settings import Settings
 
+CREATE_FAILED = "CreateFailed"
+"""Reason of Ready=False while a cluster can't be created or started; each retry keeps it."""
+
 
 @dataclass(frozen=True)
 class Foreign:

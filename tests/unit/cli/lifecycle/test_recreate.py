@@ -7,15 +7,17 @@ from types import SimpleNamespace
 
 import pytest
 
+from k8s_ucp import names
 from k8s_ucp.cli.editing.deletion import refuse_protected
 from k8s_ucp.cli.lifecycle import recreate
 from k8s_ucp.cli.lifecycle.environment_states import chosen_environments
-from k8s_ucp.cli.lifecycle.recreate import Remaining, next_of
+from k8s_ucp.cli.lifecycle.recreate import Remaining, failed_environments, next_of
 from k8s_ucp.cli.main import run
 from k8s_ucp.errors import UsageError
 from k8s_ucp.fence.files import FenceFiles, FencePermit
 from k8s_ucp.fence.record import FenceHolder, FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict
+from k8s_ucp.kube import Object
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import Workspace
@@ -138,3 +140,18 @@ def test_an_unresponsive_core_is_not_mistaken_for_one_without_a_cluster(
     assert "the core cluster demo-core is not responding; nothing was changed" in said
     assert f"ucp start --workspace {tmp_path}" in said
     assert file.read_text() == topology_text(default("demo", ["stage"]))
+
+
+def test_a_cluster_that_fails_to_start_is_not_waited_for() -> None:
+    def cluster(environment: str, status: str, reason: str) -> Object:
+        condition = {"type": names.READY, "status": status, "reason": reason, "message": "x"}
+        labels = {names.ENVIRONMENT: environment}
+        return {"metadata": {"labels": labels}, "status": {"conditions": [condition]}}
+
+    found = [
+        cluster("stage", "False", "CreateFailed"),
+        cluster("qa", "False", "Creating"),
+        cluster("prod", "True", "Running"),
+        {"metadata": {"labels": {names.ENVIRONMENT: "new"}}},
+    ]
+    assert failed_environments(found) == {"stage"}
