@@ -1,4 +1,4 @@
-"""Refuses kustomizations that include folders of this machine; runs in front of Argo CD's kustomize.
+"""Refuses bases outside of the repository; runs in front of Argo CD's kustomize.
 
 kustomize takes any folder as a base, such as one with Secrets of the user who runs Argo CD. A
 folder of the same repository is allowed.

@@ -187,9 +187,9 @@ def find_outside(folder: Path, root: Path) -> tuple[Path, str] | None:
             # Any text, not only entries: kustomize ignores the case of keys.
             for text in _plain_texts(file):
                 # As kustomize does: `..` is removed from the text, before links are followed.
-                path = os.path.normpath(os.path.join(base, text))
-                # kustomize refuses absolute ones.
-                if text.startswith("/") or "\0" in path or not os.path.isdir(path):
+                path = os.path.normpath(Path(base, text))
+                # kustomize refuses absolute ones. For a text that is no path, Path.is_dir fails.
+                if text.startswith("/") or not os.path.isdir(path):  # noqa: PTH112
                     continue
                 path = os.path.realpath(path)
                 if not Path(path).is_relative_to(root):

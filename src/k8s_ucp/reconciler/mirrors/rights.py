@@ -6,7 +6,7 @@ the last one, so that a reconciler without any state knows where to look.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from k8s_ucp import names
 from k8s_ucp.errors import UcpError
@@ -25,18 +25,24 @@ _KINDS = {plural: kind for kind, plural in _PLURALS.items()}
 _VERBS = ["get", "list", "watch", "create", "update", "patch", "delete"]
 
 
-def known(admin: Kube) -> Fields:
-    """Where the mirror identity has rights now. Raises KubeError, NoAccess."""
+def known(admin: Kube, desired: Collection[str]) -> Fields:
+    """Where the mirror identity has rights now. Raises KubeError.
+
+    desired: namespaces whose rights are corrected afterwards. In the others, a Role of that name
+    may be anyone's: if the identity can't watch there, the whole cluster would wait for that watch.
+    """
+    ours = f"{names.MANAGED_BY}={names.OURS}"
+    bindings = admin.list_all(ROLE_BINDING, labels=ours)
+    bound = {each["metadata"]["namespace"] for each in bindings if _binds(each)}
     found: Fields = {}
-    for role in admin.list_all(ROLE, labels=f"{names.MANAGED_BY}={names.OURS}"):
-        if role["metadata"]["name"] == names.MIRROR_IDENTITY:
-            found[role["metadata"]["namespace"]] = _kinds(role)
-    if len(found) > MOST_NAMESPACES:
-        raise NoAccess(
-            "TooManyNamespaces",
-            f"copies are allowed in {len(found)} namespaces of the cluster; at most "
-            f"{MOST_NAMESPACES} can be watched",
-        )
+    for role in admin.list_all(ROLE, labels=ours):
+        namespace, rules = role["metadata"]["namespace"], role.get("rules") or []
+        if role["metadata"]["name"] != names.MIRROR_IDENTITY:
+            continue
+        if namespace in desired:
+            found[namespace] = _kinds(rules)
+        elif namespace in bound:
+            found[namespace] = _kinds(filter(_allows_watches, rules))
     return found
 
 
@@ -73,7 +79,13 @@ def grant_all(admin: Kube, desired: Mapping[str, set[str]]) -> tuple[Fields, dic
 
     Raises NoAccess, or KubeError if the cluster doesn't respond.
     """
-    fields = known(admin)
+    if len(desired) > MOST_NAMESPACES:
+        raise NoAccess(
+            "TooManyNamespaces",
+            f"copies are desired in {len(desired)} namespaces of the cluster; at most "
+            f"{MOST_NAMESPACES} can be watched",
+        )
+    fields = _limited(known(admin, desired), desired)
     refused = {}
     for namespace, kinds in desired.items():
         merged = fields.get(namespace, set()) | kinds
@@ -90,8 +102,29 @@ def grant_all(admin: Kube, desired: Mapping[str, set[str]]) -> tuple[Fields, dic
     return fields, refused
 
 
-def _kinds(role: Object) -> set[str]:
-    named = {each for rule in role.get("rules") or [] for each in rule.get("resources") or []}
+def _limited(fields: Fields, desired: Mapping[str, set[str]]) -> Fields:
+    """As many of them as can be watched with the desired ones, which come first.
+
+    The others are seen to once rights were withdrawn from these.
+    """
+    others = sorted(fields.keys() - desired.keys())[: MOST_NAMESPACES - len(desired)]
+    return {each: fields[each] for each in [*(fields.keys() & desired.keys()), *others]}
+
+
+def _binds(binding: Object) -> bool:
+    """Whether a RoleBinding gives the mirror identity the Role of that name."""
+    (identity,) = _binding(binding["metadata"]["namespace"])["subjects"]
+    role = binding.get("roleRef") or {}
+    is_bound = identity in (binding.get("subjects") or [])
+    return is_bound and (role.get("kind"), role.get("name")) == ("Role", names.MIRROR_IDENTITY)
+
+
+def _allows_watches(rule: Object) -> bool:
+    return {"list", "watch"} <= {*(rule.get("verbs") or [])} and not rule.get("resourceNames")
+
+
+def _kinds(rules: Iterable[Object]) -> set[str]:
+    named = {each for rule in rules for each in rule.get("resources") or []}
     return {_KINDS[each] for each in named if each in _KINDS}
 
 

@@ -428,3 +428,25 @@ def _refuses(app: Kube) -> bool:
         return True
     app.delete(SECRET, "db-conn", "default")
     return False
+
+
+def test_roles_of_others_do_not_stop_the_mirrors_of_a_cluster(mirrors: Mirrors) -> None:
+    """An app can create a Role of that name in its namespace, without what the identity needs."""
+    app = mirrors.app()
+    for verbs in (["get"], ["get", "list", "watch"]):
+        namespace = f"rogue-{len(verbs)}"
+        named = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        app.apply(named, manager="test")
+        labels = {names.MANAGED_BY: names.OURS}
+        metadata = {"name": names.MIRROR_IDENTITY, "namespace": namespace, "labels": labels}
+        rules = [{"apiGroups": [""], "resources": ["secrets"], "verbs": verbs}]
+        api = "rbac.authorization.k8s.io/v1"
+        role = {"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": rules}
+        app.apply(role, manager="test")
+    mirrors.started()
+    mirrors.source("db-conn", DB)
+    mirrors.syncer("db", PAPER)
+    mirrors.await_copy("db-conn", DB)
+    mirrors.source("db-conn", {"password": "next"})
+    mirrors.await_copy("db-conn", {"password": "next"})
+    mirrors.await_ready("db")

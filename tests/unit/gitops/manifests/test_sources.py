@@ -69,7 +69,9 @@ def test_a_folder_outside_of_the_repository_is_found(overlay: Path, text: str) -
     assert find_outside(overlay, root)
 
 
-@pytest.mark.parametrize("text", ["resources: [../../base, x.yaml, ../no]", "a: [/, /etc]", "", "-"])
+@pytest.mark.parametrize(
+    "text", ["resources: [../../base, x.yaml, ../no]", "a: [/, /etc]", "", "-"]
+)
 def test_folders_of_the_repository_are_allowed(overlay: Path, text: str) -> None:
     (overlay / "kustomization.yaml").write_text(text)
     assert find_outside(overlay, overlay.parents[3]) is None
