@@ -62,6 +62,7 @@ RuleId = Literal[
     "overlay-without-kustomization",
     "package-unpinned",
     "pipeline-local-repository",
+    "reference-missing-account",
     "reference-missing-key",
     "reference-missing-object",
     "reference-missing-port",
@@ -475,6 +476,16 @@ _ALL = (
         "A release pipeline (`ci` in `ucp.yaml`) promotes to a `file://` repository.",
         "Only a runner on the machine of the workspace reaches it; elsewhere the job fails.",
         "Use repositories on a git host: `git: {provider: url}` with `core` and `apps`.",
+    ),
+    Rule(
+        "reference-missing-account",
+        "warning",
+        "anywhere",
+        "ServiceAccount that does not exist",
+        "A pod uses a ServiceAccount that neither the overlay nor another app has.",
+        "Kubernetes creates no pod until the account exists.",
+        "Correct the name, or add the ServiceAccount. Ignore it if something else, such as eksctl, "
+        "creates the account.",
     ),
     Rule(
         "reference-missing-key",

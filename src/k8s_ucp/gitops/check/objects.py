@@ -143,6 +143,8 @@ def _faults_of(
                 yield fault
         yield from _accounts(pod)
         yield from _dangling_of_pod(item, pod, overlay, mirrored)
+        if whole:
+            yield from _dangling_account(item, pod, overlay)
     if whole:
         yield from _dangling(item, overlay)
 
@@ -214,6 +216,24 @@ def _accounts(pod: Mapping[str, Any]) -> Iterator[Fault]:
     if name and deprecated and name != deprecated:
         message = f"serviceAccountName is {name}, but serviceAccount is {deprecated}"
         yield Fault("service-account-conflict", message, value=f"serviceAccount: {deprecated}")
+
+
+def _dangling_account(item: Object, pod: Mapping[str, Any], overlay: _Overlay) -> Iterator[Fault]:
+    """The operator of a custom resource with its name may create it."""
+    kind, name = "ServiceAccount", str(pod.get("serviceAccountName") or pod.get("serviceAccount"))
+    if name in ("None", "default") or overlay.find(kind, name, item):
+        return
+    around = (*overlay.objects, *overlay.neighbors)
+    if not overlay.is_of_neighbor(kind, name) and not any(
+        name_of(each) == name and _is_custom(each) for each in around
+    ):
+        message = f"uses the {kind} {name}, which neither the overlay nor another app has"
+        yield Fault("reference-missing-account", message, value=name)
+
+
+def _is_custom(item: Object) -> bool:
+    group = group_of(item)
+    return "." in group and not group.endswith(".k8s.io")
 
 
 def invalid_image(image: str) -> Fault | None:

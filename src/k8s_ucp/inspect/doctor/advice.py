@@ -172,6 +172,10 @@ _OF_APPLICATION = (
         "fix {file}, commit and push (ucp check finds further problems)",
     ),
     (
+        r'serviceaccount "[^"]+" not found',
+        "add the ServiceAccount to {file}, or correct serviceAccountName there; commit and push",
+    ),
+    (
         r"forbidden|unauthorized",
         "ucp logs reconciler; or set access: admin for the environment in ucp.yaml",
     ),

@@ -17,11 +17,14 @@ from k8s_ucp.gitops.manifests.build_many import objects
 from tests.unit.gitops.check.examples import DEPLOYMENT, INGRESS, ROUTE, SERVICE
 
 
-def faults(text: str, mirrored: Mirrored | None = None, **values: str) -> list[str]:
+def faults(
+    text: str, mirrored: Mirrored | None = None, neighbors: str = "", **values: str
+) -> list[str]:
     defaults = {"IMAGE": "a/b:1.0", "SECRET": "s", "KEY": "k"}
     for name, value in {**defaults, **values}.items():
         text = text.replace(name, value)
-    return [each.message for each in find_faults(objects(text), mirrored)]
+    others = objects(neighbors)
+    return [each.message for each in find_faults(objects(text), mirrored, neighbors=others)]
 
 
 def test_object_that_sops_encrypts_is_reported_as_that() -> None:
@@ -33,6 +36,23 @@ def test_object_that_sops_encrypts_is_reported_as_that() -> None:
 
 def test_valid_objects_have_no_faults() -> None:
     assert faults(DEPLOYMENT + SERVICE + INGRESS) == []
+
+
+def test_a_service_account_that_nothing_creates_is_found() -> None:
+    containers = "      containers:"
+    text = DEPLOYMENT.replace(containers, f"      serviceAccountName: app\n{containers}")
+    account = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: app}\n"
+    custom = account.replace("v1\nkind: ServiceAccount", "example.org/v1\nkind: Operated")
+    role = account.replace("v1\nkind: ServiceAccount", "rbac.authorization.k8s.io/v1\nkind: Role")
+    message = (
+        "Deployment web: uses the ServiceAccount app, which neither the overlay nor another app has"
+    )
+
+    assert faults(text) == [message]
+    assert faults(text + role) == [message]
+    assert faults(text + account) == []
+    assert faults(text + custom) == []
+    assert faults(text, neighbors=account) == []
 
 
 @pytest.mark.parametrize(
@@ -58,7 +78,7 @@ def test_valid_objects_have_no_faults() -> None:
             "      serviceAccount: old\n      serviceAccountName: web\n      containers:",
             "serviceAccountName is web, but serviceAccount is old",
         ),
-        ("      containers:", "      serviceAccount: web\n      containers:", None),
+        ("      containers:", "      serviceAccount: default\n      containers:", None),
     ],
 )
 def test_faults_of_objects_are_found(old: str, new: str, words: str | None) -> None:

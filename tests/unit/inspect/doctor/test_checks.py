@@ -397,6 +397,11 @@ REFUSED = "ClusterRole is not permitted in project applications"
             'namespaces "team" not found',
             "add a Namespace with this name to gitops/demo/apps/apps/web/overlays/stage, or",
         ),
+        (
+            'pods "web" is forbidden: error looking up service account web/app: serviceaccount '
+            '"app" not found',
+            "add the ServiceAccount to gitops/demo/apps/apps/web/overlays/stage, or correct",
+        ),
         ("back-off restarting", "kubectl --kubeconfig /w/demo-stage.yaml -n web get events,pods"),
     ],
 )
