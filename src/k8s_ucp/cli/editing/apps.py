@@ -192,6 +192,12 @@ def add(
         keys = _of_built_in_app(name, keys)
     if database_provider and not keys["database"]:
         raise UsageError("--database-provider needs --database", next="add --database NAME")
+    if auth and not (origin["repo"] or origin["chart"]):
+        raise UsageError(
+            f"--auth {auth} is only for a git repository or a chart",
+            next="leave out --auth; for images of a private registry: "
+            "docs/walkthroughs/private-registry-credentials.md",
+        )
     flags = AppFlags(
         name=name,
         path=origin["path"],

@@ -153,6 +153,14 @@ def test_a_provider_without_a_database_is_refused(
     assert "--database-provider needs --database" in capsys.readouterr().err
 
 
+def test_a_credential_for_a_source_that_is_not_fetched_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["app", "add", "web", "web:1", "--auth", "registry"]
+    assert main.run([*line, "--workspace", str(tmp_path)]) == 2
+    assert "--auth registry is only for a git repository or a chart" in capsys.readouterr().err
+
+
 def test_the_tag_of_an_image_may_follow_its_name() -> None:
     def split(image: str, tag: str | None = None) -> dict[str, str | None]:
         return with_split_image("web", {"image": image, "tag": tag})
