@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from k8s_ucp.cli.console import table
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
@@ -17,6 +17,7 @@ from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import NO_DATA, is_simulated, simulated_databases
 
 COMPONENTS = (argocd.NAME, crossplane.NAME, reconciler.NAME)
+_IMAGES, _CHART = "kustomization.yaml", "Chart.yaml"
 
 
 def summary_table(context: StartContext, seconds: float) -> str:
@@ -123,24 +124,30 @@ def _overlays(context: StartContext) -> set[tuple[str, str]]:
 def _new_tag(
     context: StartContext, overlays: Iterable[tuple[str, str]], environments: Sequence[str]
 ) -> list[str]:
-    """How to deploy a new version of an app, preferably one whose tag is a single line."""
-    if not overlays:
-        return []
     apps = context.published.apps
-    held = apps.clone.listing(apps.commit, "apps")
+    folders = [f"apps/{app}/overlays/{environment}" for app, environment in sorted(overlays)]
+    names = [f"{each}/{name}" for each in folders for name in (_IMAGES, _CHART)]
+    files = apps.clone.read(apps.commit, *names) if names else {}
+    return new_tag(files, environments, str(context.gitops.apps))
 
-    def file(app: str, environment: str) -> str:
-        return f"apps/{app}/overlays/{environment}/kustomization.yaml"
 
-    app, environment = min(
-        overlays, key=lambda each: (file(*each) not in held, environments.index(each[1]), each[0])
-    )
-    if file(app, environment) not in held:
-        return [f"  a new tag    ucp promote {app} --env {environment} --tag TAG"]
-    return [
-        f"  a new tag    change newTag in {file(app, environment)}, commit, push;",
-        f"               the repository: {context.gitops.apps}",
-    ]
+def new_tag(files: Mapping[str, bytes], environments: Sequence[str], repository: str) -> list[str]:
+    """How to deploy a new version of an app, preferably one whose tag is a single line.
+
+    files: kustomizations and charts of overlays, by path.
+    """
+    tagged = [path for path, text in files.items() if path.endswith(_IMAGES) and b"newTag:" in text]
+    found = tagged or [path for path in files if path.endswith(_CHART)]
+    if not found:
+        return []
+    path = min(found, key=lambda each: (environments.index(each.split("/")[3]), each))
+    if tagged:
+        return [
+            f"  a new tag    change newTag in {path}, commit, push;",
+            f"               the repository: {repository}",
+        ]
+    _, app, _, environment, _ = path.split("/")
+    return [f"  a new tag    ucp promote {app} --env {environment} --tag TAG"]
 
 
 def _coming(context: StartContext) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from k8s_ucp.cli.lifecycle.start_summary import undeclared
+from k8s_ucp.cli.lifecycle.start_summary import new_tag, undeclared
 from k8s_ucp.topology import default
 
 
@@ -14,3 +14,25 @@ def test_what_only_the_repositories_have_is_named() -> None:
         "app web",
     ]
     assert undeclared(topology, ["stage", "prod"], {"echo"}) == []
+
+
+def test_the_hint_for_a_new_version_names_an_app_that_has_one() -> None:
+    environments, where = ["stage", "prod"], "gitops/demo/apps"
+    without = {
+        f"apps/agent/overlays/{each}/kustomization.yaml": b"resources: [../../base]\n"
+        for each in environments
+    }
+    chart = {f"apps/chart/overlays/{each}/Chart.yaml": b"name: chart\n" for each in environments}
+    tagged = {
+        f"apps/web/overlays/{each}/kustomization.yaml": b"images:\n- {name: web, newTag: '1'}\n"
+        for each in environments
+    }
+
+    assert new_tag(without, environments, where) == []
+    assert new_tag({**without, **chart}, environments, where) == [
+        "  a new tag    ucp promote chart --env stage --tag TAG"
+    ]
+    assert new_tag({**without, **chart, **tagged}, environments, where) == [
+        "  a new tag    change newTag in apps/web/overlays/stage/kustomization.yaml, commit, push;",
+        "               the repository: gitops/demo/apps",
+    ]
