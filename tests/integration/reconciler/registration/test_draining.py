@@ -146,10 +146,8 @@ def test_a_drain_that_never_completes_times_out(world: Clusters) -> None:
     assert leaving(world, "echo-stage")
 
 
-def test_an_unreachable_cluster_does_not_block_its_deletion(
-    world: Clusters, planes: Planes
-) -> None:
-    world.start(drain_seconds=600, dead_seconds=1)
+def delete_while_silent(world: Clusters, planes: Planes) -> None:
+    """Register demo-prod with an app, delete it while it doesn't respond, and await its end."""
     world.declare("prod")
     world.await_registered("demo-prod")
     application(world, "echo-prod", "demo-prod", labels=OURS)
@@ -159,6 +157,13 @@ def test_an_unreachable_cluster_does_not_block_its_deletion(
         world.await_gone("demo-prod")
     finally:
         planes.provider.start("demo-prod")
+
+
+def test_an_unreachable_cluster_does_not_block_its_deletion(
+    world: Clusters, planes: Planes
+) -> None:
+    world.start(drain_seconds=600, dead_seconds=1)
+    delete_while_silent(world, planes)
     assert leaving(world, "echo-prod")
 
 
@@ -176,15 +181,7 @@ def test_a_simulated_cluster_that_is_broken_is_deleted_without_a_drain(
 ) -> None:
     provider = Simulated(world.provider.configs)
     world.start(provider=provider, drain_seconds=600, dead_seconds=600)
-    world.declare("prod")
-    world.await_registered("demo-prod")
-    application(world, "echo-prod", "demo-prod", labels=OURS)
-    planes.provider.stop("demo-prod")
-    try:
-        world.delete("demo-prod")
-        world.await_gone("demo-prod")
-    finally:
-        planes.provider.start("demo-prod")
+    delete_while_silent(world, planes)
     assert provider.deleted == ["demo-prod"]
 
 
