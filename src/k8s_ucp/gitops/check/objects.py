@@ -220,8 +220,9 @@ def _accounts(pod: Mapping[str, Any]) -> Iterator[Fault]:
 
 def _dangling_account(item: Object, pod: Mapping[str, Any], overlay: _Overlay) -> Iterator[Fault]:
     """The operator of a custom resource with its name may create it."""
-    kind, name = "ServiceAccount", str(pod.get("serviceAccountName") or pod.get("serviceAccount"))
-    if name in ("None", "default") or overlay.find(kind, name, item):
+    kind, deprecated = "ServiceAccount", pod.get("serviceAccount")
+    name = str(pod.get("serviceAccountName") or deprecated or "default")
+    if name == "default" or overlay.find(kind, name, item):
         return
     around = (*overlay.objects, *overlay.neighbors)
     if not overlay.is_of_neighbor(kind, name) and not any(

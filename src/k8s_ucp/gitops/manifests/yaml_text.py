@@ -140,17 +140,23 @@ def texts(content: bytes, path: str) -> Iterator[str]:
     text = plain_text(content, path)
     documents(content, path)
     # Go's parsers accept more tabs.
-    waiting, seen = nodes(text) or nodes(_without_tabs(text)), set[int]()
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen:  # An alias.
-            continue
-        seen.add(id(node))
+    for node in _each_once(nodes(text) or nodes(_without_tabs(text))):
         if node.id == "scalar":
             yield _decoded(node)
-        elif node.id == "sequence":
+
+
+def _each_once(trees: Iterable[Any]) -> Iterator[Any]:
+    """All nodes of documents, keys too; one with aliases is not repeated."""
+    waiting, seen = [*trees], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        if node.id == "sequence":
             waiting += node.value
-        else:
+        elif node.id == "mapping":
             waiting += [each for pair in node.value for each in pair]
 
 
@@ -243,21 +249,14 @@ def _refuse_multiplied(text: str) -> None:
 
 def repeated_key(content: bytes, path: str) -> str | None:
     """A duplicate key in a mapping, with its line. Parsers differ in which value they use."""
-    waiting, seen_nodes = nodes(plain_text(content, path)), set[int]()
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen_nodes:  # An alias.
+    for node in _each_once(nodes(plain_text(content, path))):
+        if node.id != "mapping":
             continue
-        seen_nodes.add(id(node))
-        if node.id == "sequence":
-            waiting += node.value
-        elif node.id == "mapping":
-            seen: set[str] = set()
-            for key, value in node.value:
-                if key.id == "scalar" and key.value in seen:
-                    return f"`{key.value}` in line {key.start_mark.line + 1}"
-                seen |= {key.value} if key.id == "scalar" else set()
-                waiting.append(value)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.id == "scalar" and key.value in seen:
+                return f"`{key.value}` in line {key.start_mark.line + 1}"
+            seen |= {key.value} if key.id == "scalar" else set()
     return None
 
 
