@@ -54,6 +54,10 @@ class Locked(GitFailed):
     """Another git process works in the same repository, or crashed and left its lock."""
 
 
+class TooMuchOutput(GitFailed):
+    """Git returns more than should be held in memory: huge files, or too many names."""
+
+
 class SettingsUnreadable(GitFailed):
     """Git can't read the user's configuration and refuses every command."""
 

@@ -14,6 +14,7 @@ import random
 import re
 import signal
 import subprocess
+import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from k8s_ucp.git.failures import (
     Locked,
     Rejected,
     SettingsUnreadable,
+    TooMuchOutput,
     classify,
     redact,
 )
@@ -53,6 +55,14 @@ LOCK_PAUSES = (0.1, 0.3, 1.0, 2.0)
 """Pauses in seconds between retries of a call in a repository that is locked by another git."""
 RENDERED = "refs/ucp/rendered"
 """The last render of a repository: the base of three-way merges."""
+
+MOST_BYTES = 1_000_000_000
+"""Maximum output of a call. Some megabytes of others' repositories can be any number of zeros."""
+MOST_NAMES = 200_000_000
+"""The same for lists of files and refs, which take several times as much once they are parsed."""
+_LISTS = ("ls-remote", "ls-tree")
+_LOOK_SECONDS = 0.5
+"""Interval of looks at the output of a running call."""
 
 _NETWORK = ("fetch", "push", "ls-remote")
 _SILENT = "check the URL and the network, then run the command again"
@@ -327,6 +337,15 @@ def run_git(
                 arguments, timeout=timeout, folder=folder, stdin=stdin, credential=credential,
                 ssh_command=ssh_command,
             )  # fmt: skip
+        except _TooLong as error:
+            if connection:
+                connection.close()
+            repository_name = redact(_repository_name(action, arguments, folder, where))
+            raise TooMuchOutput(
+                f"`git {action}` of {repository_name} returned more than "
+                f"{error.most // 1_000_000} MB",
+                next="delete huge files from the repository, or use another one",
+            ) from error
         except DeadlineExceeded as error:
             if connection:
                 connection.close()
@@ -419,13 +438,54 @@ def _run(
     running = wrapper.proc
     assert running is not None
     try:
-        out, errors = running.communicate(stdin, timeout=timeout)
+        out, errors = _communicate(
+            running, stdin, timeout, MOST_NAMES if action in _LISTS else MOST_BYTES
+        )
     except BaseException as error:
         _end(running)
         if not isinstance(error, subprocess.TimeoutExpired):
             raise
         raise DeadlineExceeded(f"`git {action}` in {folder}", timeout, "it timed out") from None
     return out, errors, running.returncode
+
+
+class _TooLong(Exception):
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+
+def _communicate(
+    running: subprocess.Popen[bytes], stdin: bytes | None, timeout: float, most: int
+) -> tuple[bytes, bytes]:
+    """The output, as of Popen.communicate. Raises TimeoutExpired, and _TooLong while it is read."""
+    until = time.monotonic() + timeout
+    if stdin is not None:
+        _write_input(running, stdin)
+    while True:
+        left = until - time.monotonic()
+        try:
+            out, errors = running.communicate(timeout=min(left, _LOOK_SECONDS))
+        except subprocess.TimeoutExpired as expired:
+            if len(expired.output or b"") > most:
+                raise _TooLong(most) from None
+            if left <= _LOOK_SECONDS:
+                raise
+            continue
+        if len(out) > most:
+            raise _TooLong(most)
+        return out, errors
+
+
+def _write_input(running: subprocess.Popen[bytes], content: bytes) -> None:
+    """Write it in the background: `communicate` drops what is left of it after a timeout."""
+    stream, running.stdin = running.stdin, None
+    assert stream is not None
+
+    def write() -> None:
+        with contextlib.suppress(OSError), stream:  # git may end without reading it.
+            stream.write(content)
+
+    threading.Thread(target=write, name="git-input", daemon=True).start()
 
 
 def keep_settings(folder: Path, *, local: bool) -> None:

@@ -12,6 +12,7 @@ from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.fence.record import FENCE, FenceHolder
 from k8s_ucp.fence.reference import FenceReference
 from k8s_ucp.git import objects
+from k8s_ucp.git import repository as git_repository
 from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.git.failures import (
     Declined,
@@ -20,6 +21,7 @@ from k8s_ucp.git.failures import (
     HostUnreachable,
     Rejected,
     RepositoryMissing,
+    TooMuchOutput,
 )
 from k8s_ucp.git.repository import RENDERED, RefUpdate, Repository, run_git
 from k8s_ucp.gitops.publish.target import merge_text
@@ -68,6 +70,40 @@ def test_committed_files_are_read_back(clone: Repository) -> None:
         path: objects.blob_id(content) for path, content in FILES.items()
     }
     assert clone.remote_refs() == {MAIN: commit}
+
+
+def test_files_that_would_fill_the_memory_are_not_read(
+    clone: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_repository, "MOST_BYTES", 1_000_000)
+    commit = publish(clone, {"zeros": bytes(1_000_001), "small": b"1"})
+    assert clone.read(commit, "small") == {"small": b"1"}
+    with pytest.raises(TooMuchOutput, match=r"`git cat-file` of .* returned more than 1 MB"):
+        clone.read(commit)
+
+
+def test_input_is_written_however_late_git_reads_it(
+    clone: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a busy machine, where a look at the output may come before the first byte is read."""
+    monkeypatch.setattr(git_repository, "_LOOK_SECONDS", 0.01)
+    for content in (b"", b"1", b"2" * 5_000_000):
+        written = clone.git("hash-object", "-w", "--stdin", stdin=content).decode().strip()
+        assert clone.git("cat-file", "blob", written) == content
+
+
+def test_names_that_would_fill_the_memory_are_not_read(
+    clone: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree of a few bytes can contain itself ten times, and that one ten times, and so on."""
+    tree = "040000 tree " + clone.tree_of(publish(clone, {"a": b""}))  # type: ignore[operator]
+    for _ in range(20):
+        entries = "".join(f"{tree}\t{name}\n" for name in "abcdefghij")
+        tree = "040000 tree " + clone.git("mktree", stdin=entries.encode()).decode().strip()
+    monkeypatch.setattr(git_repository, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(git_repository, "MOST_NAMES", 1_000_000)
+    with pytest.raises(TooMuchOutput, match=r"`git ls-tree` of .* returned more than 1 MB"):
+        clone.listing(tree.removeprefix("040000 tree "))
 
 
 def test_object_ids_match_in_a_sha256_repository(place: Path) -> None:

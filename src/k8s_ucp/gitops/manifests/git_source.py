@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
-from k8s_ucp.git.failures import GitFailed
+from k8s_ucp.git.failures import GitFailed, TooMuchOutput
 from k8s_ucp.git.objects import SYMBOLIC_LINK, TreeEntry
-from k8s_ucp.git.repository import NETWORK_SECONDS, Repository, run_git
+from k8s_ucp.git.repository import MOST_BYTES, NETWORK_SECONDS, Repository, run_git
 from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -56,7 +57,8 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
     if repository.resolve(kept) is None:
         _fetch(repository, url, commit)
         repository.git("update-ref", kept, commit)
-    listed = repository.listing(kept)
+    with _too_large(url):
+        listed = repository.listing(kept)
     plain = {path: entry.id for path, entry in listed.items() if entry.mode.startswith("100")}
     plain |= _linked(repository, listed, plain)
     read: dict[str, bytes] = {}
@@ -72,10 +74,24 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
         if plain[path] not in read:
             folder = path.rpartition("/")[0]
             ids = {id for each, id in plain.items() if each.rpartition("/")[0] == folder}
-            read.update(repository.contents(ids))
+            with _too_large(url):
+                read.update(repository.contents(ids))
+                if sum(map(len, read.values())) > MOST_BYTES:
+                    raise TooMuchOutput(url)
         return read[plain[path]]
 
     return FolderTree(names, content)
+
+
+@contextlib.contextmanager
+def _too_large(url: str) -> Iterator[None]:
+    try:
+        yield
+    except TooMuchOutput as error:
+        raise UcpError(
+            f"the files of {url} are too large, or too many, to be read",
+            next="clone it, and add a folder without its huge files",
+        ) from error
 
 
 def _linked(
