@@ -16,7 +16,7 @@ from k8s_ucp.board.live import LiveSource
 from k8s_ucp.board.repository import AppRepository
 from k8s_ucp.board.security import Sessions
 from k8s_ucp.board.server import Board, BoardServer, Rest, listen
-from k8s_ucp.cli.command import Invocation, declare, invocation, with_given_options
+from k8s_ucp.cli.command import Invocation, declare, examples, invocation, with_given_options
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.inspection.doctor import examined
 from k8s_ucp.cli.inspection.status import collect
@@ -45,7 +45,12 @@ PUSH_SECONDS = 60.0
 """Timeout of a change, since somebody waits for it in the browser."""
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "ucp board --write",
+        "ucp board --port 8080 --no-browser",
+    )
+)
 def board(
     ctx: typer.Context,
     write: Annotated[

@@ -11,7 +11,7 @@ import typer
 
 from k8s_ucp.check_rules import RULES
 from k8s_ucp.cli.app_sources import fetcher_of
-from k8s_ucp.cli.command import Invocation, Output, declare, invocation, notation, option
+from k8s_ucp.cli.command import Invocation, Output, declare, examples, invocation, notation, option
 from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.check.findings import CheckFinding, lines_of
@@ -39,7 +39,13 @@ class CheckOutput(StrEnum):
     sarif = "sarif"
 
 
-@app.command("check")
+@app.command(
+    "check",
+    epilog=examples(
+        "ucp check",
+        "ucp check --apps . -o sarif > ucp.sarif",
+    ),
+)
 def check_command(
     ctx: typer.Context,
     core: Annotated[

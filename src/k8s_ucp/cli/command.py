@@ -76,7 +76,7 @@ class Invocation:
 
     def show_list(
         self,
-        output: Output,
+        output: Output | ListOutput,
         data: Any,
         columns: Sequence[str],
         rows: Sequence[Sequence[Any]],
@@ -91,7 +91,10 @@ class Invocation:
         from k8s_ucp.cli.console import table
 
         console = self.console
-        if output is not Output.table:
+        if output is ListOutput.name:
+            if data:
+                console.data("\n".join(each["name"] for each in data))
+        elif output != Output.table:
             console.data(notation(data, output))
         elif none and not rows:
             console.say(none)
@@ -154,9 +157,9 @@ def with_given_options(advice: str, given: Mapping[str, str]) -> str:
 
 
 _COMMAND = re.compile(
-    r"(?P<command>(?<![\w/.-])ucp (?:api|app|board|check|claim|cloud|clusters|destroy|diff|doctor"
-    r"|env|events|get|graph|history|kubeconfig|logs|mirror|open|promote|reconciler|recreate|render|rollback"
-    r"|start|status|stop|team|tools|upgrade)\b"
+    r"(?P<command>(?<![\w/.-])ucp (?:api|app|board|check|claim|cloud|clusters|completion|destroy"
+    r"|diff|doctor|env|events|get|graph|help|history|kubeconfig|logs|mirror|open|promote|reconciler"
+    r"|recreate|render|rollback|start|status|stop|team|tools|upgrade|version)\b"
     r"(?: (?:add|argocd|fault|forget|import|install|ledger|list|new|prune|remove|render|reset|run"
     r"|secrets)\b)?"
     r"(?: --(?:delete-data|delete-repos|fix|keep-core|plan|rehearse|takeover|yes)\b"
@@ -182,6 +185,11 @@ def declare(help: str | None = None) -> typer.Typer:
         # Typer would treat a single sub-command as the command itself.
         found.callback()(lambda: None)
     return found
+
+
+def examples(*lines: str) -> str:
+    """The end of a help page (`epilog`): command lines as they are, without line breaks."""
+    return "\n".join(("\b", "Examples:", *(f"  {each}" for each in lines)))
 
 
 def option(flag: str, metavar: str | None, help: str, *others: str, **settings: Any) -> Any:
@@ -221,6 +229,23 @@ OutputOption = Annotated[
     Output, typer.Option("-o", "--output", help="Output format: table, json or yaml.")
 ]
 
+
+class ListOutput(StrEnum):
+    """-o of a command that lists things with names."""
+
+    table = "table"
+    json = "json"
+    yaml = "yaml"
+    name = "name"
+
+
+ListOutputOption = Annotated[
+    ListOutput,
+    typer.Option(
+        "-o", "--output", help="Output format: table, json, yaml, or name (a name per line)."
+    ),
+]
+
 PlanOption = Annotated[
     bool,
     typer.Option(
@@ -239,12 +264,12 @@ TakeoverOption = Annotated[
         "that one has stopped its writers.",
     ),
 ]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
-def notation(data: Any, output: Output) -> str:
+def notation(data: Any, output: Output | ListOutput) -> str:
     """The data as JSON or YAML text."""
-    if output is Output.json:
+    if output == Output.json:
         return json.dumps(data, indent=2)
     from k8s_ucp import yaml_io
 

@@ -107,6 +107,11 @@ COMMANDS: dict[str, CommandEntry] = {
     "check": CommandEntry("k8s_ucp.cli.check", "Validate the files of both repositories."),
     "tools": CommandEntry("k8s_ucp.cli.tools", "Install, list or remove the pinned programs."),
     "reconciler": CommandEntry("k8s_ucp.cli.reconciler", "Run the controllers in the foreground."),
+    "completion": CommandEntry(
+        "k8s_ucp.cli.about.completion", "Print the completion script of a shell."
+    ),
+    "help": CommandEntry("k8s_ucp.cli.about.help", "Print the help page of a command."),
+    "version": CommandEntry("k8s_ucp.cli.about.version", "Print the version."),
 }
 """In the order of `ucp --help`."""
 

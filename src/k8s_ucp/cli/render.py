@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from k8s_ucp.cli.app_sources import fetcher_of
-from k8s_ucp.cli.command import declare, invocation, option
+from k8s_ucp.cli.command import declare, examples, invocation, option
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.components.repositories import render_all
@@ -21,7 +21,12 @@ from k8s_ucp.topology.placement import in_pods
 app = declare()
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "ucp render --out rendered",
+        "ucp render --vendor",
+    )
+)
 def render(
     ctx: typer.Context,
     out: Annotated[

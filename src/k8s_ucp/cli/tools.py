@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation
+from k8s_ucp.cli.command import Output, OutputOption, declare, examples, invocation
 from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.forecast import about
 from k8s_ucp.tools.installer import Installer
@@ -31,7 +31,12 @@ SourceOption = Annotated[
 ]
 
 
-@app.command(short_help="Download or build missing programs.")
+@app.command(
+    short_help="Download or build missing programs.",
+    epilog=examples(
+        "ucp tools install --source sources",
+    ),
+)
 def install(
     ctx: typer.Context,
     names: Annotated[

@@ -55,6 +55,7 @@ def test_environment_is_added_and_removed(workspace: Path) -> None:
     assert "# What you want" in (workspace / "ucp.yaml").read_text()
     listed = json.loads(ucp(workspace, "env", "list", "-o", "json"))
     assert [each["name"] for each in listed] == ["stage", "prod", "eu"]
+    assert ucp(workspace, "env", "list", "-o", "name") == "stage\nprod\neu\n"
     # Of a `ucp recreate` that was interrupted: it doesn't concern a later environment of this name.
     note = Workspace.at(workspace).state("demo").return_note("eu")
     note.parent.mkdir(parents=True)

@@ -67,6 +67,17 @@ def test_documented_commands_exist_with_their_flags(page: Path) -> None:
         assert found is None, f"`{each}`: {found}"
 
 
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_the_examples_of_a_help_page_exist_with_their_flags(name: str) -> None:
+    pages = [main._load(name, [])]
+    for command in pages:
+        pages += getattr(command, "commands", {}).values()
+        shown = (command.epilog or "").splitlines()[2:]
+        for line in shown:
+            (each,) = re.findall(r"ucp [^)|>#]+", line.partition("  #")[0])
+            assert mistake(shlex.split(each)[1:]) is None, line
+
+
 def test_mistakes_in_documented_commands_are_found() -> None:
     text = "`ucp stauts`\n```sh\n$ ucp status --fast\nmake x && ucp start --yes\n```\n"
     assert list(documented(text)) == ["ucp status --fast", "ucp start --yes", "ucp stauts"]

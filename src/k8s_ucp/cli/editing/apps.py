@@ -11,12 +11,14 @@ import typer
 
 from k8s_ucp.cli.command import (
     Invocation,
+    ListOutput,
+    ListOutputOption,
     Output,
-    OutputOption,
     PlanOption,
     PlanOutputOption,
     YesOption,
     declare,
+    examples,
     invocation,
     plan_invocation,
 )
@@ -92,7 +94,7 @@ app = declare("List, add and remove apps.")
 
 
 @app.command("list", short_help="List apps and their versions per environment.")
-def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
+def show(ctx: typer.Context, output: ListOutputOption = ListOutput.table) -> None:
     """List the apps with their versions in each environment, as in the app repository."""
     call = invocation(ctx)
     topology = declared_topology(call)
@@ -128,7 +130,15 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     call.show_list(output, data, ("app", "from", *environments), rows, none=none)
 
 
-@app.command(short_help="Add an app to all environments.")
+@app.command(
+    short_help="Add an app to all environments.",
+    epilog=examples(
+        "ucp app add web example.org/web:1.2.3",
+        "ucp app add web deploy/ --dry-run",
+        "ucp app add web https://git.example.org/web.git --path deploy",
+        "ucp app add web oci://registry.example.org/charts/web",
+    ),
+)
 def add(
     ctx: typer.Context,
     name: NameArgument,
@@ -276,10 +286,23 @@ def _adding(item: Mapping[str, Any], database_provider: str | None) -> Edit:
     return edit
 
 
-app.command("import", short_help="Add the apps of an existing GitOps repository.")(import_apps)
+app.command(
+    "import",
+    short_help="Add the apps of an existing GitOps repository.",
+    epilog=examples(
+        "ucp app import https://git.example.org/gitops.git --dry-run",
+        "ucp app import theirs --all --map staging=stage --map production=prod",
+    ),
+)(import_apps)
 
 
-@app.command(short_help="Remove an app from every environment.")
+@app.command(
+    short_help="Remove an app from every environment.",
+    epilog=examples(
+        "ucp app remove web --plan",
+        "ucp app remove web",
+    ),
+)
 def remove(
     ctx: typer.Context,
     name: Annotated[

@@ -10,10 +10,11 @@ import typer
 
 from k8s_ucp.cli.command import (
     Invocation,
-    Output,
-    OutputOption,
+    ListOutput,
+    ListOutputOption,
     YesOption,
     declare,
+    examples,
     invocation,
     option,
 )
@@ -49,7 +50,7 @@ def show(
         str | None,
         option("--team", "T", "Only claims of this team.", autocompletion=team_names),
     ] = None,
-    output: OutputOption = Output.table,
+    output: ListOutputOption = ListOutput.table,
 ) -> None:
     """List the claims in the repositories of all teams, or of one, with their states.
 
@@ -72,7 +73,13 @@ def show(
     call.show_list(output, data, columns, rows, none=_none(topology))
 
 
-@app.command(short_help="Write a claim for a database or a machine.")
+@app.command(
+    short_help="Write a claim for a database or a machine.",
+    epilog=examples(
+        "ucp claim new database orders --size medium",
+        "ucp claim new compute build --env stage --dry-run",
+    ),
+)
 def new(
     ctx: typer.Context,
     kind: Annotated[

@@ -10,12 +10,14 @@ import typer
 
 from k8s_ucp.cli.command import (
     Invocation,
+    ListOutput,
+    ListOutputOption,
     Output,
-    OutputOption,
     PlanOption,
     PlanOutputOption,
     YesOption,
     declare,
+    examples,
     invocation,
     option,
     plan_invocation,
@@ -55,7 +57,7 @@ app = declare("List, add and remove environments.")
 
 
 @app.command("list", short_help="List environments, including committed ones.")
-def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
+def show(ctx: typer.Context, output: ListOutputOption = ListOutput.table) -> None:
     """List the environments of ucp.yaml and those added to the repositories by commits.
 
     The state is the one in ucp.yaml; `ucp status` shows what runs.
@@ -96,7 +98,13 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     call.show_list(output, data, columns, rows, none=none)
 
 
-@app.command(short_help="Add an environment and create its cluster.")
+@app.command(
+    short_help="Add an environment and create its cluster.",
+    epilog=examples(
+        "ucp env add eu",
+        "ucp env add eu --promotes-from prod",
+    ),
+)
 def add(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
@@ -243,7 +251,13 @@ def _overlays_to_name(topology: Topology, folders: Mapping[str, str]) -> str:
     )
 
 
-@app.command(short_help="Remove an environment with its apps and its cluster.")
+@app.command(
+    short_help="Remove an environment with its apps and its cluster.",
+    epilog=examples(
+        "ucp env remove eu --plan",
+        "ucp env remove eu",
+    ),
+)
 def remove(
     ctx: typer.Context,
     name: Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, option
+from k8s_ucp.cli.command import ListOutput, ListOutputOption, declare, examples, invocation, option
 from k8s_ucp.cli.editing.deletion import how_far, open_core
 from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.cli.topology_selection import (
@@ -25,7 +25,7 @@ app = declare("List, add and remove mirrors.")
 
 
 @app.command("list", short_help="List mirrors and their sync state per app cluster.")
-def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
+def show(ctx: typer.Context, output: ListOutputOption = ListOutput.table) -> None:
     """List the mirrors with their sources and their sync state per app cluster."""
     call = invocation(ctx)
     context = chosen_view(call)
@@ -47,7 +47,13 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     call.show_list(output, data, columns, rows, none=none)
 
 
-@app.command(short_help="Add a mirror to ucp.yaml and the core repository.")
+@app.command(
+    short_help="Add a mirror to ucp.yaml and the core repository.",
+    epilog=examples(
+        "ucp mirror add quotes --from ucp-clusters/quotes-conn --to quote",
+        "ucp mirror add logins --from ucp-clusters --label purpose=login --to echo",
+    ),
+)
 def add(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new mirror.")],

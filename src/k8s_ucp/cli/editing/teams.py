@@ -12,12 +12,15 @@ import typer
 
 from k8s_ucp.cli.command import (
     Invocation,
+    ListOutput,
+    ListOutputOption,
     Output,
     OutputOption,
     PlanOption,
     PlanOutputOption,
     YesOption,
     declare,
+    examples,
     invocation,
     option,
     plan_invocation,
@@ -53,7 +56,7 @@ APPLICATIONS_SECONDS = 180.0
 
 
 @app.command("list", short_help="List teams with their repositories and claims.")
-def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
+def show(ctx: typer.Context, output: ListOutputOption = ListOutput.table) -> None:
     """List the teams of ucp.yaml with their namespaces, repositories and claims."""
     call = invocation(ctx)
     topology = declared_topology(call)
@@ -78,7 +81,13 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     call.show_list(output, data, columns, rows, none="no teams; add one: ucp team add NAME")
 
 
-@app.command(short_help="Add a team, with a repository of its own.")
+@app.command(
+    short_help="Add a team, with a repository of its own.",
+    epilog=examples(
+        "ucp team add shop --template service",
+        "ucp team add shop --repo https://git.example.org/shop.git",
+    ),
+)
 def add(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new team.")],

@@ -26,10 +26,12 @@ COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(["console", "dashboard", "gui", "ui", "web"], "board"),
     **dict.fromkeys(["credentials", "login", "password", "passwords"], "get secrets"),
     **dict.fromkeys(["secret", "secrets"], "get secrets"),
-    "version": "--version",
-    **dict.fromkeys(["docs", "help"], "--help"),
-    "completion": "--install-completion",
-    "watch": "status --watch",
+    **dict.fromkeys(["docs", "man"], "--help"),
+    "autocomplete": "completion --help",
+    **dict.fromkeys(["wait", "watch"], "status --watch"),
+    **dict.fromkeys(["config", "context", "ctx", "use"], "kubeconfig --help"),
+    **dict.fromkeys(["port-forward", "proxy"], "open argocd"),
+    "tree": "graph",
     "add": "app add",
     "import": "app import",
     **dict.fromkeys(["build", "export", "kustomize", "manifests", "template"], "render"),
@@ -55,7 +57,7 @@ NOUNS: Mapping[str, Sequence[str]] = {
 """What verbs of kubectl apply to: the commands that list, add and remove it."""
 
 _VERBS: Mapping[str, int] = {
-    **dict.fromkeys(["describe", "get", "list", "ls", "show", "view"], 0),
+    **dict.fromkeys(["describe", "export", "get", "list", "ls", "show", "view"], 0),
     **dict.fromkeys(["add", "create", "new"], 1),
     **dict.fromkeys(["delete", "remove", "rm"], 2),
 }
@@ -67,6 +69,8 @@ _WITHOUT_GROUP = (
 """Commands that similar tools have below `app`, `env` or `open`."""
 
 _LISTING = ("get", "list", "ls", "show", "status")
+_SYNCING = ("reconcile", "refresh", "sync", "wait")
+"""What Argo CD does on its own; `ucp status APP` says whether it has, or why not."""
 
 SUBCOMMANDS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(["create", "new", "register"], ("add", "new")),
@@ -120,15 +124,13 @@ def correct_command(
     """
     index = list(arguments).index(word) if word in arguments else len(arguments)
     if group == "ucp":
-        if word == "help" and (about := [each for each in arguments if each in known]):
-            return f"ucp {about[0]} --help"
         if meant := _verb_first(word, arguments[index + 1 :]) or COMMANDS.get(word):
             return f"ucp {meant}"
         return f"ucp {NOUNS[word][0]}" if word in NOUNS else None
     if group == "ucp get" and word in NOUNS:
         return f"ucp {_verb_first('get', arguments[index:])}"
     names = [each for each in arguments[index + 1 :] if not each.startswith("-")]
-    if group in ("ucp app", "ucp env") and word in _LISTING and names:
+    if group in ("ucp app", "ucp env") and word in (*_LISTING, *_SYNCING) and names:
         return f"ucp status {shlex.quote(names[0])}"
     if word in _WITHOUT_GROUP and word not in _LISTING:
         return f"ucp {shlex.join([word, *arguments[index + 1 :]])}"

@@ -32,6 +32,8 @@ def with_flags(
     """
     values = {flag: _completions(options[flag], context) for flag in _VALUES if flag in options}
     line = list(arguments)
+    if _are_environment_and_tag(words, line, options) and not values["--env"]:
+        values["--env"] = [words[0]]  # of another repository (--repo), whose names aren't known
     if len(words) == 2 and words[0] in _ENVIRONMENT and words[0] in line:
         if context.command_path == "ucp destroy":
             return f"ucp env remove {shlex.quote(words[1])}"
@@ -48,6 +50,19 @@ def with_flags(
         elif not _put_flag_before(word, line, values.get("--env", ()), own):
             return None
     return f"ucp {shlex.join(line)}"
+
+
+def _are_environment_and_tag(
+    words: Sequence[str], line: Sequence[str], options: Mapping[str, Any]
+) -> bool:
+    return (
+        len(words) == 2
+        and words[0] not in _ENVIRONMENT
+        and "=" not in words[0]
+        and {"--env", "--tag"} <= options.keys()
+        and not _is_given("--env", line)
+        and bool(_TAG.fullmatch(words[1]) and not _TAG.fullmatch(words[0]))
+    )
 
 
 def _as_options(

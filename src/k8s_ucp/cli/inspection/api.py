@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from k8s_ucp import yaml_io
-from k8s_ucp.cli.command import Output, declare, invocation, notation, option
+from k8s_ucp.cli.command import Output, declare, examples, invocation, notation, option
 from k8s_ucp.compositions import patch_and_transform, user_code
 from k8s_ucp.compositions.definitions import Definitions
 from k8s_ucp.compositions.function import Function, Request, Response
@@ -25,7 +25,12 @@ _NOT_OBJECTS = "kustomization.yaml"
 _HOW_TO_WRITE = "write a claim as docs/kinds.md shows it"
 
 
-@app.command(short_help="Render the resources of a claim.")
+@app.command(
+    short_help="Render the resources of a claim.",
+    epilog=examples(
+        "ucp api render store.yaml",
+    ),
+)
 def render(
     ctx: typer.Context,
     claim: Annotated[Path, typer.Argument(metavar="CLAIM.yaml", help="File with the claims.")],

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    OutputOption,
+    declare,
+    examples,
+    invocation,
+    option,
+)
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.cloud.faults import CloudFault
 from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
@@ -51,7 +59,13 @@ def ledger(
     call.show_list(output, [asdict(each) for each in entries], columns, rows)
 
 
-@fault.command(short_help="Add a fault.")
+@fault.command(
+    short_help="Add a fault.",
+    epilog=examples(
+        "ucp cloud fault add throttle --service ec2 --times 3",
+        "ucp cloud fault add lost --operation 'Create*' --times 1",
+    ),
+)
 def add(
     ctx: typer.Context,
     kind: Annotated[
@@ -116,7 +130,7 @@ def reset(
             "--force", "TOPOLOGY", "Delete existing resources, too; takes the name of the topology."
         ),
     ] = None,
-    yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.", "-y")] = False,
 ) -> None:
     """Delete everything in the simulated cloud. The ledger is kept and records the reset."""
     call = invocation(ctx)

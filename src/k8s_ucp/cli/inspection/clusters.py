@@ -9,8 +9,9 @@ import typer
 
 from k8s_ucp import names
 from k8s_ucp.cli.command import (
-    Output,
-    OutputOption,
+    Invocation,
+    ListOutput,
+    ListOutputOption,
     declare,
     invocation,
     option,
@@ -26,11 +27,20 @@ app = declare("List the clusters on this machine, or deregister one.")
 
 
 @app.callback(invoke_without_command=True)
-def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
+def clusters(ctx: typer.Context, output: ListOutputOption = ListOutput.table) -> None:
     """List the clusters, with their state, version and kubeconfig."""
-    if ctx.invoked_subcommand is not None:
-        return
-    call = invocation(ctx)
+    if ctx.invoked_subcommand is None:
+        _show(invocation(ctx), output)
+
+
+@app.command("list")
+def show(ctx: typer.Context, output: ListOutputOption = ListOutput.table) -> None:
+    """List the clusters on this machine, as `ucp clusters` does."""
+    before: ListOutput = ctx.parent.params["output"] if ctx.parent else output
+    _show(invocation(ctx), before if output is ListOutput.table else output)
+
+
+def _show(call: Invocation, output: ListOutput) -> None:
     context = chosen_view(call)
     made = [
         (provider, name) for provider in context.providers.values() for name in provider.names()
@@ -72,7 +82,7 @@ def forget(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the app cluster, such as demo-stage.")
     ],
-    yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.", "-y")] = False,
     undo: Annotated[
         bool, option("--undo", None, "Allow the cluster to be registered again.")
     ] = False,

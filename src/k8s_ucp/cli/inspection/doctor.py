@@ -16,6 +16,7 @@ from k8s_ucp.cli.command import (
     Output,
     OutputOption,
     declare,
+    examples,
     invocation,
     notation,
     option,
@@ -51,7 +52,13 @@ REMOTE_SECONDS = 10.0
 _SIGNS = {"error": "ERROR  ", "warning": "warning", "info": "info   "}
 
 
-@app.command("doctor")
+@app.command(
+    "doctor",
+    epilog=examples(
+        "ucp doctor --fix",
+        "ucp doctor --bundle bug.tar.gz",
+    ),
+)
 def examine(
     ctx: typer.Context,
     bundle: Annotated[
@@ -71,7 +78,7 @@ def examine(
             ),
         ),
     ] = False,
-    yes: Annotated[bool, option("--yes", None, "With --fix: do not ask.")] = False,
+    yes: Annotated[bool, option("--yes", None, "With --fix: do not ask.", "-y")] = False,
     output: OutputOption = Output.table,
 ) -> None:
     """Find problems and print the next command for each.

@@ -14,7 +14,15 @@ from typing import Annotated
 import typer
 
 from k8s_ucp import names
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    OutputOption,
+    declare,
+    examples,
+    invocation,
+    option,
+)
 from k8s_ucp.cli.topology_selection import app_names, chosen_view, environment_names
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
@@ -30,7 +38,13 @@ ANSWER_SECONDS = 5.0
 COLUMNS = ("time", "cluster", "app", "about", "type", "reason", "message")
 
 
-@app.command("events")
+@app.command(
+    "events",
+    epilog=examples(
+        "ucp events --app echo --env stage",
+        "ucp events -f --object Application/echo-stage",
+    ),
+)
 def show(
     ctx: typer.Context,
     of_app: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.command import Invocation, declare, examples, invocation
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.inspect import status
 from k8s_ucp.topology_graph.dot import dot
@@ -29,7 +29,13 @@ class Notation(StrEnum):
 WRITERS = {Notation.mermaid: mermaid, Notation.svg: svg, Notation.dot: dot}
 
 
-@app.command("graph")
+@app.command(
+    "graph",
+    epilog=examples(
+        "ucp graph -o svg > topology.svg",
+        "ucp graph -o dot | dot -Tpng > topology.png",
+    ),
+)
 def graph(
     ctx: typer.Context,
     output: Annotated[

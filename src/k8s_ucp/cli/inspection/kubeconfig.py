@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import declare, invocation, option
+from k8s_ucp.cli.command import declare, examples, invocation, option
 from k8s_ucp.cli.topology_selection import chosen_view, cluster_names
 from k8s_ucp.clusters.user_contexts import change_file, merged, own_file, refuse_others
 from k8s_ucp.context import TopologyView
@@ -27,7 +27,13 @@ _OF_PLUGINS = ("apiVersion", "command", "installHint", "interactiveMode", "provi
 app = declare()
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "ucp kubeconfig stage > stage.yaml",
+        "kubectl --kubeconfig <(ucp kubeconfig stage) get pods -A",
+        "ucp kubeconfig stage --merge",
+    )
+)
 def kubeconfig(
     ctx: typer.Context,
     name: Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, declare, invocation
+from k8s_ucp.cli.command import Invocation, declare, examples, invocation
 from k8s_ucp.cli.console import Console
 from k8s_ucp.cli.topology_selection import chosen_name, chosen_topology, starting_with
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder, clusters_in
@@ -34,7 +34,13 @@ POLL_SECONDS = 0.3
 BLOCK = 64 * 1024
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "ucp logs argocd -f",
+        "ucp logs argocd-repo-server -n 50",
+        "ucp logs demo-core/etcd",
+    )
+)
 def logs(
     ctx: typer.Context,
     component: Annotated[

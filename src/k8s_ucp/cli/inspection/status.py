@@ -15,6 +15,7 @@ from k8s_ucp.cli.command import (
     Output,
     OutputOption,
     declare,
+    examples,
     invocation,
     notation,
     with_given_options,
@@ -48,7 +49,14 @@ app = declare()
 WATCH_SECONDS = 2.0
 
 
-@app.command("status")
+@app.command(
+    "status",
+    epilog=examples(
+        "ucp status echo",
+        "ucp status --watch",
+        "ucp status --exit-code -o json",
+    ),
+)
 def show(
     ctx: typer.Context,
     name: Annotated[
@@ -60,7 +68,7 @@ def show(
         ),
     ] = "",
     watch: Annotated[
-        bool, typer.Option("--watch", help="Refresh the output until Ctrl-C.")
+        bool, typer.Option("--watch", "-w", help="Refresh the output until Ctrl-C.")
     ] = False,
     exit_code: Annotated[
         bool,

@@ -12,6 +12,7 @@ from k8s_ucp.cli.command import (
     PlanOption,
     PlanOutputOption,
     declare,
+    examples,
     option,
     plan_invocation,
 )
@@ -30,10 +31,17 @@ if TYPE_CHECKING:
 app = declare()
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "ucp destroy --plan",
+        "ucp destroy --delete-data",
+    )
+)
 def destroy(
     ctx: typer.Context,
-    yes: Annotated[bool, option("--yes", None, "Do not ask for the topology's name.")] = False,
+    yes: Annotated[
+        bool, option("--yes", None, "Do not ask for the topology's name.", "-y")
+    ] = False,
     delete_data: Annotated[
         bool,
         option("--delete-data", None, "Delete databases and machines, too, with their data."),

@@ -19,6 +19,7 @@ from k8s_ucp.cli.command import (
     TakeoverOption,
     YesOption,
     declare,
+    examples,
     option,
     plan_invocation,
 )
@@ -78,7 +79,12 @@ def next_of(state: str, *, coming_back: bool) -> Remaining:
     return Remaining.wait if coming_back else Remaining.tear_down
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "ucp recreate --env stage",
+        "ucp recreate --plan",
+    )
+)
 def recreate(
     ctx: typer.Context,
     env: Annotated[

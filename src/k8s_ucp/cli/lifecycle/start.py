@@ -15,6 +15,7 @@ from k8s_ucp.cli.command import (
     PlanOutputOption,
     TakeoverOption,
     declare,
+    examples,
     option,
     plan_invocation,
     with_given_options,
@@ -32,11 +33,18 @@ from k8s_ucp.providers import core_providers, environment_providers
 app = declare()
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "ucp start --plan",
+        "ucp start --yes",
+        "ucp start --core kind --env stage=kind --env prod=kind",
+        "ucp start --yes --cloud local --env stage=eks --env prod=eks",
+    )
+)
 def start(
     ctx: typer.Context,
     yes: Annotated[
-        bool, option("--yes", None, "Do not prompt: use ucp.yaml or the defaults.")
+        bool, option("--yes", None, "Do not prompt: use ucp.yaml or the defaults.", "-y")
     ] = False,
     file: Annotated[
         Path | None, option("--file", "FILE", "Path of the topology file. Default: ucp.yaml.")

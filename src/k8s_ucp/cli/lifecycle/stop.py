@@ -12,6 +12,7 @@ from k8s_ucp.cli.command import (
     PlanOption,
     PlanOutputOption,
     declare,
+    examples,
     option,
     plan_invocation,
 )
@@ -30,10 +31,15 @@ from k8s_ucp.errors import UsageError
 app = declare()
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "ucp stop --plan",
+        "ucp stop --env stage",
+    )
+)
 def stop(
     ctx: typer.Context,
-    yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.", "-y")] = False,
     env: Annotated[
         list[str] | None,
         option(

@@ -12,6 +12,7 @@ from k8s_ucp.cli.command import (
     Output,
     PlanOption,
     declare,
+    examples,
     notation,
     option,
     plan_invocation,
@@ -30,7 +31,13 @@ app = declare()
 WAIT_SECONDS = 300
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "ucp upgrade --plan",
+        "ucp upgrade --rehearse",
+        "ucp upgrade argocd stage",
+    )
+)
 def upgrade(
     ctx: typer.Context,
     names: Annotated[

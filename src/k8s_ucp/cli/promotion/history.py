@@ -11,6 +11,7 @@ from k8s_ucp.cli.command import (
     Output,
     OutputOption,
     declare,
+    examples,
     invocation,
     notation,
     option,
@@ -31,7 +32,12 @@ from k8s_ucp.inspect.overlay_versions import SHOWN, holds_in, on_hold
 app = declare()
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "ucp history echo --env prod",
+        "ucp history echo --limit 1 -o json",
+    )
+)
 def history(
     ctx: typer.Context,
     app: AppArgument,

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, examples, invocation
 from k8s_ucp.cli.promotion.landing import Promotions, Proposing, land_promotions
 from k8s_ucp.cli.promotion.missing_arguments import (
     EVERY_APP,
@@ -62,7 +62,15 @@ from k8s_ucp.gitops.promotion.targets.versions import (
 app = declare()
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "ucp promote echo --env stage --tag 1.4.0",
+        "ucp promote echo --env prod --from stage",
+        "ucp promote echo --env prod --from stage --require-healthy --soak 10m",
+        "ucp promote web --env stage --chart-version 1.3.0",
+        "ucp promote echo --env stage --tag 1.4.0 --repo https://git.example.org/apps.git",
+    )
+)
 def promote(
     ctx: typer.Context,
     app: AppArgument = "",

@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    OutputOption,
+    declare,
+    examples,
+    invocation,
+    option,
+)
 from k8s_ucp.cli.promotion.app_repository import app_repository
 from k8s_ucp.cli.promotion.missing_arguments import (
     known_names,
@@ -41,7 +49,13 @@ from k8s_ucp.gitops.promotion.tip import GitTip
 app = declare()
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "ucp rollback echo --env prod",
+        "ucp rollback echo --env prod --to 1.3.0",
+        "ucp rollback echo --env prod --release-hold",
+    )
+)
 def rollback(
     ctx: typer.Context,
     app: AppArgument,

@@ -80,6 +80,8 @@ def test_the_advice_is_the_complete_command_where_that_is_evident(
     [
         ("app --workspace {0}", "ucp app list --workspace {0}"),
         ("history --workspace {0}", "ucp history --workspace {0} echo"),
+        ("promote echo qa 1.4 --repo {0}/x", "ucp promote echo --env qa --tag 1.4 --repo {0}/x"),
+        ("promote echo 1.4 1.5 --repo {0}/x", "ucp promote --help"),
         ("promote echo prod --workspace {0}", "ucp promote echo --env prod --workspace {0}"),
         ("--workspace {0}/none promote echo prod", "ucp promote --help"),
     ],
