@@ -61,6 +61,7 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: Workben
         a_database_keeps_its_rows(world, connection)
         until("the claim is ready", lambda: claims(world) == [("ready", "")])
         assert healthy(world, "team-shop.shop.stage")
+        a_plan_names_what_stays_in_the_cloud(world)
 
     def the_team_is_gone() -> None:
         assert json.loads(teams(world)) == []
@@ -111,6 +112,12 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: Workben
 def ledger_of(world: Workbench) -> list[CloudLedgerEntry]:
     ledger = (world.state / "components/cloud/ledger.jsonl").read_text("utf-8")
     return [CloudLedgerEntry(**json.loads(line)) for line in ledger.splitlines()]
+
+
+def a_plan_names_what_stays_in_the_cloud(world: Workbench) -> None:
+    told = world.ucp("destroy", "--plan", "-o", "json").stdout
+    kept = {each["object"] for each in json.loads(told)["steps"] if each["action"] == "keep"}
+    assert {"Postgres team-shop/shop-orders", "VPC demo-stage"} <= kept
 
 
 def a_silent_core_is_destroyed_by_its_name_alone(world: Workbench) -> None:

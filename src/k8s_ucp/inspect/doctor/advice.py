@@ -62,6 +62,7 @@ NEXT = {
         "write another kubeconfig to the Secret"
     ),
     "OwnerUnreadable": "allow the Role k8s-ucp-reconciler-sources to get its kind",
+    "BeingDestroyed": "ucp destroy continues it; to keep the topology instead: ucp start",
     "Forgotten": "to register it again: ucp clusters forget {cluster} --undo",
     "SecretTaken": (
         "if the Secret is no longer needed: {kubectl} -n ucp-clusters delete secret "

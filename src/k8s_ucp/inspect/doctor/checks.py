@@ -38,6 +38,8 @@ LEASE_SECONDS = 60.0
 LATE = 1 / 10
 """Renewal has failed if a token is older than planned by this share of its lifetime."""
 DRAIN_SECONDS = 300.0
+_INTENDED = ("Forgotten", "BeingDestroyed", "Leaving", "Creating")
+"""Reasons for which a cluster is not ready, although nothing is wrong."""
 _WORST: Mapping[str, int] = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -274,7 +276,7 @@ def _other_sources(found: Examined) -> Iterator[Finding]:
 
 def _of_condition(found: Examined, name: str, what: str, condition: Mapping[str, Any]) -> Finding:
     reason = condition["reason"]
-    severity: Severity = "info" if reason in ("Forgotten", "Leaving", "Creating") else "error"
+    severity: Severity = "info" if reason in _INTENDED else "error"
     message, _, own = condition["message"].partition(NEXT_STEP)
     advice = NEXT.get(reason) or NEXT_BY_KIND[condition["type"]]
     cluster = name.removesuffix("-kubeconfig")

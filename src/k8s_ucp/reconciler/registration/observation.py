@@ -10,6 +10,7 @@ from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.access.sources import Fate, OwnerRef, owner_of
 from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.registration import rules
+from k8s_ucp.reconciler.registration.forced_deregistration import TEARDOWN
 from k8s_ucp.reconciler.registration.rules import (
     Decision,
     Keep,
@@ -61,7 +62,8 @@ class Observer:
                 holders=self._holders(key),
                 existing=existing,
                 now=self._clock(),
-                forgotten=_forgotten(owner) or (ours is not None and ours.forgotten),
+                forgotten=bool(_forgotten(owner)) or (ours is not None and ours.forgotten),
+                destroyed=_forgotten(owner) == TEARDOWN,
                 reserved=self._reserved,
                 ours=ours is not None,
             )
@@ -101,8 +103,9 @@ class Observer:
         return held
 
 
-def _forgotten(owner: Object | None) -> bool:
-    return names.FORGET in ((owner or {}).get("metadata", {}).get("annotations") or {})
+def _forgotten(owner: Object | None) -> str | None:
+    """By what the cluster was deregistered; None if it was not."""
+    return annotations_of(owner).get(names.FORGET) if owner else None
 
 
 def _fate(owner: Object | None, ours: Registration | None) -> Fate:

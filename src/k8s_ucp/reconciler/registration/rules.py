@@ -55,7 +55,9 @@ class Observation:
     existing: Registration | None
     now: float
     forgotten: bool = False
-    """`ucp clusters forget` annotated the owner or the cluster Secret."""
+    """`ucp clusters forget` or `ucp destroy` annotated the owner or the cluster Secret."""
+    destroyed: bool = False
+    """It was `ucp destroy`, which has not ended yet."""
     reserved: Reserved = field(default_factory=Reserved)
     ours: bool = True
     """Whether `existing`, if it is ours, was registered from this source."""
@@ -147,12 +149,7 @@ def decide(observation: Observation) -> Decision:
     if observation.fate is not Fate.ALIVE:
         return NoAction()
     if observation.forgotten:
-        return Refuse(
-            "Forgotten",
-            "deregistered by `ucp clusters forget`; `ucp clusters forget --undo` "
-            "registers it again",
-            standing=False,
-        )
+        return _forgotten(observation)
     if source is None:
         return Refuse("KubeconfigMissing", _NO_SOURCE, standing=ours)
     if source.disowned:
@@ -164,6 +161,19 @@ def decide(observation: Observation) -> Decision:
     if taken:
         return taken
     return _environment_refused(observation, source) or _access(observation, source)
+
+
+def _forgotten(observation: Observation) -> Refuse:
+    reason, why = (
+        "Forgotten",
+        "deregistered by `ucp clusters forget`; `ucp clusters forget --undo` registers it again",
+    )
+    if observation.destroyed:
+        reason, why = (
+            "BeingDestroyed",
+            "deregistered by a `ucp destroy` that has not ended; `ucp start` registers it again",
+        )
+    return Refuse(reason, why, standing=False)
 
 
 def _reserved(

@@ -135,8 +135,11 @@ def delete_clusters(context: StartContext, report: Report) -> None:
 
 
 def _preview_networks(context: StartContext) -> Iterator[PlannedChange]:
-    for each in planned_objects(context).networks:
+    found = planned_objects(context)
+    for each in found.networks:
         yield PlannedChange("delete", named(each), "its cluster is deleted first")
+    for each in found.kept_networks:
+        yield PlannedChange("keep", named(each), "databases or machines that are kept may use it")
 
 
 @step("Delete networks and roles", preview=_preview_networks)

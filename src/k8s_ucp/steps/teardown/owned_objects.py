@@ -61,14 +61,20 @@ class OwnedObjects:
 
     @cached_property
     def networks(self) -> list[Object]:
-        """Networks and roles of these clusters, except those that kept claims may use."""
+        """Networks and roles of these clusters, except `kept_networks`."""
+        kept = {each["metadata"]["uid"] for each in self.kept_networks}
+        return [each for each in self._beside_clusters if each["metadata"]["uid"] not in kept]
+
+    @cached_property
+    def kept_networks(self) -> list[Object]:
+        """Those that kept claims may use."""
         kept = () if self.context.teardown.delete_data else self.claims
         used = set(map(_environment_and_cloud, kept))
-        return [
-            each
-            for each in self._resources
-            if not is_of_cluster_service(each) and not _is_used(each, used)
-        ]
+        return [each for each in self._beside_clusters if _is_used(each, used)]
+
+    @cached_property
+    def _beside_clusters(self) -> list[Object]:
+        return [each for each in self._resources if not is_of_cluster_service(each)]
 
     @cached_property
     def managed(self) -> list[Object]:

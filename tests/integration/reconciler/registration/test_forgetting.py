@@ -64,6 +64,7 @@ def test_a_forgotten_cluster_stays_deregistered_until_forgetting_is_undone(world
     world.await_registered()
     forget(world, "demo-stage", forced_deregistration.TEARDOWN)
     eventually(lambda: world.cluster_secret() is None, "deregistration by a teardown")
+    world.await_condition(names.REGISTERED, "False", "BeingDestroyed")
     assert forced_deregistration.undo_teardown(world.core) == ["demo-stage"]
     world.await_registered()
 

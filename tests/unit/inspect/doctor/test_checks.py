@@ -209,6 +209,12 @@ def test_a_forgotten_cluster_is_not_an_error() -> None:
     assert next.endswith("ucp clusters forget demo-stage --undo")
 
 
+def test_an_unfinished_destroy_is_told_from_a_forgotten_cluster() -> None:
+    _, severity, next = only(examined(clusters=[refused("BeingDestroyed")]))
+    assert severity == "info"
+    assert next == "ucp destroy continues it; to keep the topology instead: ucp start"
+
+
 @pytest.mark.parametrize(
     ("age", "severity"), [(0.5, None), (0.68, None), (0.8, "warning"), (1.1, "error")]
 )
