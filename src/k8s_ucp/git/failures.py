@@ -46,6 +46,10 @@ class RepositoryMissing(GitFailed):
     """There is no repository at that URL, or the credential has no access to it."""
 
 
+class Damaged(GitFailed):
+    """Objects of a repository are corrupt or missing, as after a power failure."""
+
+
 class DubiousOwnership(GitFailed):
     """Git refuses to work in a folder that belongs to another user."""
 
@@ -76,7 +80,11 @@ _FREE = "free disk space or make the folder writable, then run the command again
 _LOCKED = "wait for the other git process; if none runs, delete the .lock file named above"
 _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
     # First, because git then also drops the connection of a push, which looks like a network error.
-    (NoSpace, r"no space left on device|out of diskspace|disk quota exceeded", _FREE),
+    (
+        NoSpace,
+        r"no space left on device|out of diskspace|disk quota exceeded|read-only file system",
+        _FREE,
+    ),
     (
         Unsigned,
         r"failed to sign the data|user\.signingkey needs|couldn't load public key"
@@ -95,6 +103,14 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         r"|terminal prompts disabled|invalid (username|credentials)|host key verification failed"
         r"|returned error: 40[13]",
         "check the credential of this repository and its write access",
+    ),
+    # Git then also drops the connection.
+    (
+        Damaged,
+        r"repository corruption|object file .{1,300} is empty|\(stored in .{1,300}\) is corrupt"
+        r"|unable to unpack \w+ header|inflate: data stream error",
+        "`git fsck --full` in that repository lists the damaged files: delete them, and copy them "
+        "from a clone (cp -rn CLONE/.git/objects REPOSITORY) or from a backup",
     ),
     (
         HostUnreachable,
@@ -123,8 +139,7 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
     ),
     (
         NoSpace,
-        r"read-only file system|insufficient permission"
-        r"|unable to create (file|directory|temporary)"
+        r"insufficient permission|unable to create (file|directory|temporary)"
         r"|(cannot mkdir|could not create|unable to write).*",
         _FREE,
     ),

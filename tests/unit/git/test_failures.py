@@ -7,6 +7,7 @@ import time
 import pytest
 
 from k8s_ucp.git.failures import (
+    Damaged,
     HostUnreachable,
     NoSpace,
     Rejected,
@@ -35,7 +36,10 @@ def test_credentials_in_urls_are_hidden_up_to_the_last_at(text: str, shown: str)
     assert redact(text) == shown
 
 
-@pytest.mark.parametrize("word", ["a.", "repository ", "repository '", "a://b:", "https://"])
+@pytest.mark.parametrize(
+    "word",
+    ["a.", "repository ", "repository '", "a://b:", "https://", "object file ", "(stored in "],
+)
 def test_a_long_line_of_a_remote_host_is_read_within_seconds(word: str) -> None:
     """Nothing could interrupt the search of a pattern, not even Ctrl-C."""
     began = time.process_time()
@@ -49,8 +53,25 @@ def test_a_full_disk_is_not_classified_as_a_network_failure() -> None:
     full = f"fatal: failed to write to /a/apps.git/shallow_x: No space left on device\n{gone}"
     assert isinstance(classify("push", "/a/apps.git", full), NoSpace)
     assert isinstance(classify("push", "https://host/a", gone), HostUnreachable)
+    mounted = (
+        f"fatal: Unable to create temporary file '/a/shallow_x': Read-only file system\n{gone}"
+    )
+    assert isinstance(classify("push", "/a/apps.git", mounted), NoSpace)
     index = "fatal: sha1 file '/a/apps/.git/index.lock' write error. Out of diskspace\n"
     assert isinstance(classify("status", "/a/apps", index), NoSpace)
+
+
+def test_a_damaged_repository_is_not_classified_as_a_network_failure() -> None:
+    said = (
+        "remote: error: object file ./objects/8a/baf721 is empty\n"
+        "remote: fatal: loose object 8abaf721 (stored in ./objects/8a/baf721) is corrupt\n"
+        "fatal: early EOF\nfatal: fetch-pack: invalid index-pack output\n"
+    )
+    error = classify("fetch", "file:///a/apps.git", said)
+    assert isinstance(error, Damaged)
+    assert "git fsck" in (error.next or "")
+    aborting = "remote: aborting due to possible repository corruption on the remote side.\n"
+    assert isinstance(classify("fetch", "/a/apps.git", aborting + "fatal: early EOF\n"), Damaged)
 
 
 def test_unreadable_git_settings_are_not_classified_as_a_network_failure() -> None:
