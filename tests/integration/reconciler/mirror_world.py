@@ -12,6 +12,7 @@ from k8s_ucp.kube import (
     ROLE_BINDING,
     SECRET,
     SYNCER,
+    Kind,
     Kube,
     NotFound,
     Object,
@@ -22,6 +23,11 @@ from tests.integration.reconciler.world import Clusters, clear, eventually
 SOURCES = "crossplane-system"
 STAGE, PROD = "demo-stage", "demo-prod"
 ALL: dict[str, Any] = {"targetSelector": {}}
+_GROUP = "admissionregistration.k8s.io/v1"
+POLICY = Kind(_GROUP, "ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+POLICY_BINDING = Kind(
+    _GROUP, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
+)
 CONNECTION = "connection.crossplane.io/v1alpha1"
 
 

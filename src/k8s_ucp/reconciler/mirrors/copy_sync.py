@@ -93,7 +93,7 @@ class Copier:
         """Returns the seconds until the next time; None: at the next change. Raises Unreachable."""
         ref = ObjectRef.parse(text)
         visit = _Visit(session, ref, self._index.desired_copies(session.cluster, text))
-        refusal = session.refusal(ref.namespace)
+        refusal = session.refusal(ref)
         if refusal:
             problem = CopyProblem("NamespaceRefused", f"namespace {ref.namespace}: {refusal}")
             self._count(visit, problem)

@@ -27,6 +27,8 @@ TICK_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 _AGAIN = BackOff(start=0.5, cap=2.0)
 _ALIVE_SECONDS = 3.0
+_GRANT_AGAIN_SECONDS = 10.0
+"""Interval of granting rights again where the cluster denies them."""
 
 CONNECTING = "Connecting"
 
@@ -49,6 +51,9 @@ class Session:
         self._ready: set[Field] = set()
         self._refused: dict[str, str] = {}
         """Namespaces in which rights were refused, and why."""
+        self._denied: dict[Field, str] = {}
+        """Fields that can't be watched although rights were granted: something revokes them."""
+        self._grant_again_at = 0.0
         self._granted: mirror_rights.Fields = {}
         self._held: dict[str, set[str]] = defaultdict(set)
         """Places of each Syncer's copies."""
@@ -71,9 +76,9 @@ class Session:
         """Whether `reconcile` should be called soon."""
         return self._needs_resync
 
-    def refusal(self, namespace: str) -> str | None:
-        """Why rights in the namespace were refused; None if they weren't."""
-        return self._refused.get(namespace)
+    def refusal(self, ref: ObjectRef) -> str | None:
+        """Why the identity has no rights there; None if it has."""
+        return self._refused.get(ref.namespace) or self._denied.get((ref.namespace, ref.kind))
 
     def found(self, ref: ObjectRef) -> Copy | None:
         """The labeled object with this reference, from the informer."""
@@ -137,7 +142,7 @@ class Session:
     def reconcile(self, desired: mirror_rights.Fields) -> tuple[list[Field], float]:
         """Update rights and informers to the desired fields.
 
-        Returns the fields that became ready, and the seconds until the next call.
+        Returns the fields that became ready or denied, and the seconds until the next call.
         """
         try:
             fresh = self._reconcile(desired)
@@ -149,9 +154,10 @@ class Session:
                 self.away = CopyProblem("NoAccess", error.message)
             return [], _AGAIN.delay(self._failures, 0.5)
         self._failures = 0
-        if self._watches.keys() - self._ready:
-            return fresh, _POLL_SECONDS
-        return fresh, TICK_SECONDS
+        return fresh, _POLL_SECONDS if self._unready() else TICK_SECONDS
+
+    def _unready(self) -> set[Field]:
+        return self._watches.keys() - self._ready - self._denied.keys()
 
     def _reconcile(self, desired: mirror_rights.Fields) -> list[Field]:
         kube = (
@@ -163,38 +169,70 @@ class Session:
         if kube is not self._kube:
             self._drop_watches()
             self._kube = kube
+        if self._denied and time.monotonic() >= self._grant_again_at:
+            self._needs_resync = True
         missing = any(kinds - self._granted.get(each, set()) for each, kinds in desired.items())
         if self._needs_resync or missing:
             with self._runtime.registered_clusters.administer(self.cluster) as admin:
                 self._granted, self._refused = mirror_rights.grant_all(admin, desired)
             self._needs_resync = False
+            self._grant_again_at = time.monotonic() + _GRANT_AGAIN_SECONDS
         for namespace, kinds in self._granted.items():
             for kind in kinds:
                 self._watch((namespace, kind))
-        fresh = [
-            each
-            for each, watch in self._watches.items()
-            if each not in self._ready and watch.synced.is_set()
-        ]
+        denied = self._check_silence()
+        fresh = [each for each in self._unready() if self._watches[each].synced.is_set()]
         self._ready.update(fresh)
-        self._check_silence()
-        if self.away is not None and not self._watches.keys() - self._ready:
-            self._runtime.log.info("mirror target is responding", cluster=self.cluster)
-        if not self._watches.keys() - self._ready:
+        if not self._unready():
+            if self.away is not None:
+                self._runtime.log.info("mirror target is responding", cluster=self.cluster)
             with self._lock:
                 self.away = None
             self._withdraw(desired)
-        return fresh
+        return [*fresh, *denied]
 
-    def _check_silence(self) -> None:
-        """If an informer is silent, send a request, to detect an outage. Raises KubeError."""
+    def _check_silence(self) -> list[Field]:
+        """If an informer is silent, send a request, to detect an outage.
+
+        Returns fields that are now denied: whoever revokes the rights in one namespace must not
+        stop the others. Raises KubeError.
+        """
         limit = self._runtime.settings.watch_seconds + 4
-        silent = [each for each in self._watches.values() if each.silence() > limit]
-        if self._kube and (silent or self.away is not None):
-            for watch in silent[:1] or list(self._watches.values())[:1]:
-                path = watch.spec.kind.path(watch.spec.namespace)
-                query = {"limit": "1", "labelSelector": f"{names.MIRROR}=none"}
-                self._kube.request("GET", path, query=query, timeout=_ALIVE_SECONDS)
+        silent = {each for each, watch in self._watches.items() if watch.silence() > limit}
+        for field in self._denied.keys() - silent:
+            del self._denied[field]
+        denied: list[Field] = []
+        asked = silent or (set(list(self._watches)[:1]) if self.away is not None else set())
+        # At most one that is known to be denied, since that is a response, too.
+        for field in sorted(asked, key=self._denied.__contains__):
+            try:
+                self._ask(field)
+            except Forbidden as error:
+                if field in self._denied or field not in silent:
+                    break
+                self._deny(field, error)
+                denied.append(field)
+            else:
+                break
+        return denied
+
+    def _ask(self, field: Field) -> None:
+        assert self._kube is not None, "called after connecting"
+        namespace, kind = field
+        query = {"limit": "1", "labelSelector": f"{names.MIRROR}=none"}
+        self._kube.request("GET", KINDS[kind].path(namespace), query=query, timeout=_ALIVE_SECONDS)
+
+    def _deny(self, field: Field, error: Forbidden) -> None:
+        self._denied[field] = f"the rights of the mirror identity were revoked: {error.message}"
+        self._ready.discard(field)
+        self._grant_again_at = 0.0
+        self._runtime.log.warning(
+            "mirror target denied",
+            cluster=self.cluster,
+            namespace=field[0],
+            kind=field[1],
+            error=error.message,
+        )
 
     def _watch(self, field: Field) -> None:
         if field in self._watches:
@@ -240,7 +278,7 @@ class Session:
             spare = {
                 kind
                 for kind in kinds - desired.get(namespace, set())
-                if not any(item["copy"].ours for item in self._watches[namespace, kind].store.all())
+                if (namespace, kind) in self._ready and not self._holds((namespace, kind))
             }
             if not spare:
                 continue
@@ -253,9 +291,12 @@ class Session:
                 self._watches.pop((namespace, kind)).stop()
                 self._ready.discard((namespace, kind))
 
+    def _holds(self, field: Field) -> bool:
+        return any(item["copy"].ours for item in self._watches[field].store.all())
+
     def _drop_watches(self) -> None:
         # Swapped before iterating, since stop() may run while another thread adds informers.
-        watches, self._watches, self._ready = self._watches, {}, set()
+        watches, self._watches, self._ready, self._denied = self._watches, {}, set(), {}
         for watch in list(watches.values()):
             watch.stop()
         with self._lock:

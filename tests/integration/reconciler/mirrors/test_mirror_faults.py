@@ -8,9 +8,18 @@ from typing import Any
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.kube import CONFIG_MAP, EVENT, SECRET, SYNCER, Kube
+from k8s_ucp.kube import CONFIG_MAP, EVENT, ROLE, SECRET, SYNCER, Kube, KubeError
+from k8s_ucp.reconciler.mirrors import session
 from tests.integration.reconciler.conftest import Planes
-from tests.integration.reconciler.mirror_world import ALL, PROD, SOURCES, STAGE, Mirrors
+from tests.integration.reconciler.mirror_world import (
+    ALL,
+    POLICY,
+    POLICY_BINDING,
+    PROD,
+    SOURCES,
+    STAGE,
+    Mirrors,
+)
 from tests.integration.reconciler.world import Clusters, eventually
 
 pytestmark = pytest.mark.engines
@@ -84,6 +93,53 @@ def test_deletion_of_a_syncer_does_not_wait_forever_for_an_unreachable_cluster(
         lambda: not mirrors.core.get(CONFIG_MAP, names.MIRRORS_LEFT, "ucp-clusters").get("data"),
         "the note goes",
     )
+
+
+def test_rights_revoked_in_one_namespace_do_not_stop_the_mirrors_of_a_cluster(
+    mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An app may keep reverting the Role in its own namespace."""
+    monkeypatch.setattr(session, "_GRANT_AGAIN_SECONDS", 0.5)
+    app, name = mirrors.app(), names.MIRROR_IDENTITY
+    only = {"sourceName": "db-0", "sourceNamespace": SOURCES, "kinds": "secret"}
+    mirrors.syncer("paper", {**only, "targetNamespace": "paper", "targetCluster": STAGE})
+    mirrors.await_copy("db-0", DB, "paper")
+    rule = {
+        "apiGroups": ["rbac.authorization.k8s.io"],
+        "apiVersions": ["v1"],
+        "operations": ["UPDATE"],
+        "resources": ["roles"],
+    }
+    reverted = "object.metadata.namespace != 'paper' || !('watch' in object.rules[0].verbs)"
+    denied = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": reverted}],
+    }
+    chosen = {"policyName": "reverting", "validationActions": ["Deny"]}
+    role = app.get(ROLE, name, "paper")
+
+    def is_denied() -> bool:
+        try:
+            change = {"metadata": {"annotations": {"tried": str(time.monotonic())}}}
+            app.patch(ROLE, name, "paper", change)
+        except KubeError:
+            return True
+        return False
+
+    try:
+        app.apply(POLICY.object("reverting", None, spec=denied), manager="test")
+        app.apply(POLICY_BINDING.object("reverting", None, spec=chosen), manager="test")
+        eventually(is_denied, "the policy is in force")
+        app.patch(ROLE, name, "paper", {"rules": [{**role["rules"][0], "verbs": ["get"]}]})
+        mirrors.await_ready("paper", "NamespaceRefused")
+        mirrors.source("db-0", {"password": "second"}, labels={"tier": "db"})
+        mirrors.await_copy("db-0", {"password": "second"})
+        mirrors.await_ready("all")
+    finally:
+        app.delete(POLICY_BINDING, "reverting")
+        app.delete(POLICY, "reverting")
+    mirrors.await_copy("db-0", {"password": "second"}, "paper")
+    mirrors.await_ready("paper")
 
 
 def test_copies_of_a_syncer_deleted_without_its_finalizer_are_kept(mirrors: Mirrors) -> None:

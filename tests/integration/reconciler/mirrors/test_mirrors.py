@@ -16,13 +16,14 @@ from k8s_ucp.kube import (
     SECRET,
     SYNCER,
     Invalid,
-    Kind,
     Kube,
     KubeError,
 )
 from tests.integration.reconciler.mirror_world import (
     ALL,
     CONNECTION,
+    POLICY,
+    POLICY_BINDING,
     PROD,
     SOURCES,
     STAGE,
@@ -375,13 +376,6 @@ def test_a_restart_with_an_empty_cache_writes_nothing(mirrors: Mirrors) -> None:
     assert mirrors.core.get(SYNCER, "all", SOURCES)["metadata"]["resourceVersion"] == syncer
     mirrors.source("db-3", {"a": "b"}, labels={"tier": "db"})
     mirrors.await_copy("db-3", {"a": "b"}, cluster=PROD)
-
-
-GROUP = "admissionregistration.k8s.io/v1"
-POLICY = Kind(GROUP, "ValidatingAdmissionPolicy", "validatingadmissionpolicies")
-POLICY_BINDING = Kind(
-    GROUP, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
-)
 
 
 def test_a_secrets_values_in_a_clusters_refusal_reach_neither_status_nor_log(
