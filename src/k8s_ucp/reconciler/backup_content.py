@@ -85,7 +85,8 @@ def parse(text: bytes, topology: str = "") -> Backup:
         # Its passwords and external names could fit objects of the same names.
         raise UcpError(
             f"{PATH} of the core repository is the backup of the topology {of}, not of {topology}",
-            next=f"{_RESTORE}; if there is none, delete the file by a commit",
+            next=f"a topology can't be renamed: if it was {of}, set metadata.name of ucp.yaml back "
+            f"to {of}; otherwise {_RESTORE}; if there is none, delete the file by a commit",
         )
     return Backup(**{_FIELDS[name]: entries for name, entries in sections.items()})
 

@@ -151,8 +151,9 @@ def test_an_invalid_backup_is_reported_without_its_content(text: bytes, said: st
 
 def test_a_backup_of_another_topology_is_refused_and_one_without_a_name_is_not() -> None:
     backup = Backup({"ns/a": {"password": "eA=="}})
-    with pytest.raises(UcpError, match="is the backup of the topology one, not of two"):
+    with pytest.raises(UcpError, match="is the backup of the topology one, not of two") as caught:
         parse(dump(backup, "one"), "two")
+    assert "set metadata.name of ucp.yaml back to one" in caught.value.next
     assert parse(dump(backup, "one")) == backup
     assert parse(dump(backup), "two") == backup
 
