@@ -13,6 +13,7 @@ from k8s_ucp.clusters.embedded import (
     api_server,
     datastore,
     definition_edits,
+    keys,
     kwokctl,
     programs,
     stages,
@@ -20,7 +21,6 @@ from k8s_ucp.clusters.embedded import (
 from k8s_ucp.clusters.embedded.cached import default_objects, definition
 from k8s_ucp.clusters.embedded.cached.definition import Particulars
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, PORTS, ClusterFolder, Record
-from k8s_ucp.clusters.embedded.keys import make_keys
 from k8s_ucp.clusters.embedded.processes import (
     clean_pid_files,
     end_all,
@@ -49,6 +49,7 @@ class ControlPlaneLifecycle:
         """Create a control plane in an empty folder, and wait until it serves the admin."""
         paths = self.paths()
         make_private_folder(folder.root)
+        folder.mark_incomplete()
         make_private_folder(folder.kwok)
         ports = self._ports.reserve(str(folder.root), PORTS)
         folder.link(folder.kwokctl, paths["kwokctl"])
@@ -60,7 +61,7 @@ class ControlPlaneLifecycle:
             gogc=Parameters.of(request).gogc,
         )
         kwokctl.write_settings(folder, settings)
-        make_keys(folder)
+        keys.make_keys(folder)
         defined = definition.write(own, settings, paths, cache)
         kwokctl.create(folder, defined=defined, timeout=left(until))
         key = default_objects.key(paths)
@@ -76,7 +77,7 @@ class ControlPlaneLifecycle:
         if unknown and api_server.has_defaults(admin_config(folder, record), until):
             default_objects.keep(folder.home, cache, key)
         api_server.add_nodes(admin_config(folder, record), Parameters.of(request).nodes)
-        folder.write_record(record)
+        folder.complete(record)
         folder.mark_running()
 
     def start(self, folder: ClusterFolder, until: float) -> Record:
@@ -85,11 +86,16 @@ class ControlPlaneLifecycle:
         Returns its record. Raises UcpError if it was never created completely.
         """
         record = existing(folder)
-        folder.restore_record(record)
+        folder.complete(record)
         former = definition_edits.relocate(folder)
         if former and not former.exists():
             self._ports.release(str(former))
         record = self.with_own_ports(folder, record)
+        if not keys.are_usable(folder):
+            # Nothing could start with them. Data is not encrypted with them, and the ServiceAccount
+            # tokens that they signed are renewed.
+            end_components(folder, [each for each in COMPONENTS if each != "etcd"])
+            keys.make_keys(folder)
         kinds = None
         if find_component(folder, "kube-apiserver"):
             config = admin_config(folder, record)

@@ -7,6 +7,7 @@ imports it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -142,8 +143,13 @@ class ClusterFolder:
     def running_mark(self) -> Path:
         return self.root / "running"
 
+    @property
+    def incomplete_mark(self) -> Path:
+        """Exists while the cluster is created or deleted, so that a lost record proves neither."""
+        return self.root / "incomplete"
+
     def record(self) -> Record | None:
-        """The record; None if there is no cluster or only remains of an interrupted creation.
+        """The record; None if there is no cluster or only remains of one.
 
         A lost or corrupt file is replaced by what the definition says: as remains, the cluster
         would be deleted with its data. Raises UcpError if that is not possible.
@@ -151,19 +157,31 @@ class ClusterFolder:
         if stored := self._stored_record():
             return stored
         corrupt = self.record_file.exists()
-        if (corrupt or self.should_run()) and (defined := self._defined_record()):
+        if not corrupt and (self.incomplete_mark.exists() or not self._is_used()):
+            return None
+        if defined := self._defined_record():
             return defined
-        if corrupt:
-            raise UcpError(
-                f"the record of cluster {self.name} is corrupt: {self.record_file}",
-                next=f"delete the cluster's folder and recreate the cluster: rm -r '{self.root}'",
-            )
-        return None
+        raise UcpError(
+            f"the record of cluster {self.name} is {'corrupt' if corrupt else 'lost'} "
+            f"({self.record_file}), and so is kwokctl's definition ({self.definition})",
+            next="restore one of the two files; or delete the cluster's folder with its data, and "
+            f"recreate the cluster: rm -r '{self.root}'",
+        )
 
-    def restore_record(self, record: Record) -> None:
-        """Write it if the file is lost or corrupt."""
+    def complete(self, record: Record) -> None:
+        """Note that the cluster is complete; writes the record if it is lost or corrupt."""
         if self._stored_record() is None:
             self.write_record(record)
+        self.incomplete_mark.unlink(missing_ok=True)
+
+    def mark_incomplete(self) -> None:
+        """Note that the folder's content may be deleted, until `complete`."""
+        write_private_file(self.incomplete_mark, "")
+
+    def _is_used(self) -> bool:
+        """Whether it was started and not stopped since, or contains data of etcd."""
+        stored = (each for each in (self.data, self.data_copy) if each.is_dir())
+        return self.should_run() or any(any(each.iterdir()) for each in stored)
 
     def _stored_record(self) -> Record | None:
         try:
@@ -209,11 +227,20 @@ class ClusterFolder:
     def remove(self) -> None:
         """Remove the folder; its processes must have ended.
 
-        The record is deleted before the data, so that no cluster is left after an interruption.
+        After an interruption no cluster is left that would start with partial data: the record
+        becomes the mark, since a full disk has no space for another file, and the mark is deleted
+        after the data.
         """
-        self.record_file.unlink(missing_ok=True)
-        if self.root.exists():
-            shutil.rmtree(self.root)
+        if not self.root.exists():
+            return
+        if self.record_file.exists():
+            self.record_file.replace(self.incomplete_mark)
+        elif not self.incomplete_mark.exists():
+            with contextlib.suppress(OSError):
+                self.mark_incomplete()
+        for data in (self.data, self.data_copy):
+            shutil.rmtree(data, ignore_errors=True)
+        shutil.rmtree(self.root)
 
 
 def clusters_in(folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Creates the keys of a new cluster: its CA, and the key of its admin and its programs.
+"""Creates the keys of a cluster: its CA, and the key of its admin and its programs.
 
 kwokctl would create RSA keys, which cost a tenth of a second of CPU, and more on every connection.
 Names, group and key usages are those that kwokctl writes.
@@ -7,6 +7,7 @@ Names, group and key usages are those that kwokctl writes.
 from __future__ import annotations
 
 import ipaddress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from k8s_ucp.clusters.certificate_signing import sign_authority, sign_program
@@ -49,6 +50,29 @@ def make_keys(folder: ClusterFolder) -> None:
     _write(folder, "ca", signing, authority)
     signed = sign_program(admin, private, authority, signing, uses, names)
     _write(folder, "admin", private, signed)
+
+
+def are_usable(folder: ClusterFolder, now: datetime | None = None) -> bool:
+    """Whether the files that its programs need are complete, valid now, and belong together."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        authority, certificate = (
+            x509.load_pem_x509_certificate(folder.certificate(each).read_bytes())
+            for each in ("ca.crt", "admin.crt")
+        )
+        key = load_pem_private_key(folder.certificate("admin.key").read_bytes(), None)
+        certificate.verify_directly_issued_by(authority)
+    except (FileNotFoundError, ValueError, TypeError, InvalidSignature):
+        return False
+    now = now or datetime.now(UTC)
+    are_valid = all(
+        each.not_valid_before_utc <= now < each.not_valid_after_utc
+        for each in (authority, certificate)
+    )
+    return are_valid and certificate.public_key() == key.public_key()
 
 
 def _write(

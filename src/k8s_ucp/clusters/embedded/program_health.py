@@ -10,7 +10,7 @@ import contextlib
 import http.client
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from k8s_ucp.cluster_provider import ProgramHealth
@@ -23,6 +23,8 @@ from k8s_ucp.loopback import ADDRESS
 SECONDS = 2.0
 HUNG_SECONDS = 15.0
 """Without any response for so long, a program hangs."""
+QUICK_SECONDS = 5.0
+"""The same where many clusters are checked often."""
 SETTLED_SECONDS = 60.0
 """A younger program may only be slow to start."""
 _PATHS = {
@@ -33,18 +35,33 @@ _PATHS = {
 """Health paths of their own servers; the API server is checked by its clients."""
 
 
+def hung_problem(folder: ClusterFolder, record: Record) -> str:
+    """Which programs hang beside an API server that is ready, for a message; empty if none does.
+
+    They are replaced when the cluster is started, so a busy machine must not look like this.
+    """
+    hung = find_hung(folder, record, _PATHS, QUICK_SECONDS)
+    return f"not responding: {', '.join(hung)}" if hung else ""
+
+
 def program_states(folder: ClusterFolder, record: Record) -> dict[str, ProgramHealth]:
     """Health by the names in COMPONENTS; `run` is empty if the program does not run."""
     return {each: _state(folder, record, each) for each in COMPONENTS}
 
 
-def find_hung(folder: ClusterFolder, record: Record) -> list[str]:
-    """Programs that run but have stopped responding; waits up to HUNG_SECONDS for them to do so.
+def find_hung(
+    folder: ClusterFolder,
+    record: Record,
+    components: Iterable[str] = COMPONENTS,
+    seconds: float | None = None,
+) -> list[str]:
+    """Programs that run but have stopped responding.
 
-    The process monitor only notices programs that exit.
+    Waits up to `seconds`, by default HUNG_SECONDS, for them to respond. The process monitor only
+    notices programs that exit.
     """
-    until = time.monotonic() + HUNG_SECONDS
-    silent = [each for each in COMPONENTS if _is_settled(folder, each)]
+    until = time.monotonic() + (HUNG_SECONDS if seconds is None else seconds)
+    silent = [each for each in components if _is_settled(folder, each)]
     while silent := [each for each in silent if _is_silent(folder, record, each)]:
         if time.monotonic() >= until:
             return silent

@@ -40,7 +40,7 @@ from k8s_ucp.clusters.embedded.processes import (
     find_exposed,
     find_own,
 )
-from k8s_ucp.clusters.embedded.program_health import program_states
+from k8s_ucp.clusters.embedded.program_health import hung_problem, program_states
 from k8s_ucp.clusters.embedded.program_upgrade import CLOSING_SECONDS, UpgradePhase, repair
 from k8s_ucp.clusters.embedded.programs import ProgramPaths
 from k8s_ucp.clusters.embedded.settings import Parameters
@@ -129,8 +129,8 @@ class EmbeddedProvider:
         available = self._lifecycle.version()
         wanted = (request.version or available).removeprefix("v")
         # An existing cluster keeps its version, whatever is requested, until it is upgraded.
-        made = self._folder(request.name).record_file.exists()
-        if not made and wanted != available and not available.startswith(wanted + "."):
+        fits = wanted == available or available.startswith(wanted + ".")
+        if not fits and self._folder(request.name).record() is None:
             raise UsageError(
                 f"Kubernetes {wanted} is not available for embedded clusters; "
                 f"available: {available}",
@@ -213,10 +213,14 @@ class EmbeddedProvider:
             message = "stopped" if stopped else f"not running: {', '.join(down)}"
             running = not set(down) & set(VITAL)
         else:
-            config = admin_config(folder, record)
-            message = not_ready(config) or find_exposed(folder)
             running = True
-            outdated = not message and stages.outdated(folder, api_server.gateway_kinds(config))
+            try:
+                config = admin_config(folder, record)
+                message = not_ready(config) or find_exposed(folder) or hung_problem(folder, record)
+                outdated = not message and stages.outdated(folder, api_server.gateway_kinds(config))
+            except UcpError as error:
+                # Such as lost keys, which the next start replaces.
+                message = error.message
         return ClusterState(
             name,
             exists=True,

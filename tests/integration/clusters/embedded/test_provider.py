@@ -172,16 +172,22 @@ def test_a_scheduler_that_hangs_is_told_from_one_that_runs(
     provider: EmbeddedProvider, folder: ClusterFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(program_health, "SECONDS", 0.5)
+    monkeypatch.setattr(program_health, "QUICK_SECONDS", 0.1)
+    monkeypatch.setattr(program_health, "SETTLED_SECONDS", 0.0)
     made(provider, "one")
     hung = find_component(folder, "kube-scheduler")
     assert hung is not None
     os.kill(hung.pid, signal.SIGSTOP)
     try:
         state = provider.programs("one")["kube-scheduler"]
+        cluster = provider.state("one")
     finally:
         os.kill(hung.pid, signal.SIGCONT)
     assert state.run.startswith(str(hung.pid))
     assert "timed out" in state.message
+    # The reconciler starts a cluster that is not ready for a while, which replaces the program.
+    assert (cluster.running, cluster.ready) == (True, False)
+    assert "kube-scheduler" in cluster.message
     eventually(lambda: not provider.programs("one")["kube-scheduler"].message)
 
 
@@ -203,8 +209,8 @@ def test_interrupted_creation_is_started_anew(
 ) -> None:
     made(provider, "one")
     old = find_own(folder)
-    # A creation ends with these two files.
-    folder.record_file.unlink()
+    # What a creation leaves before its last step.
+    folder.record_file.replace(folder.incomplete_mark)
     folder.mark_stopped()
     state = provider.state("one")
     assert (state.exists, state.ready) == (True, False)
@@ -215,20 +221,37 @@ def test_interrupted_creation_is_started_anew(
 
 
 @on_a_standing_one
-@pytest.mark.parametrize("left", ["", None])
-def test_a_lost_or_truncated_record_does_not_cost_a_running_cluster_its_data(
-    provider: EmbeddedProvider, folder: ClusterFolder, left: str | None
+@pytest.mark.parametrize(("left", "stopped"), [("", False), (None, True)])
+def test_a_lost_or_truncated_record_does_not_cost_a_cluster_its_data(
+    provider: EmbeddedProvider, folder: ClusterFolder, left: str | None, *, stopped: bool
 ) -> None:
     made(provider, "one").apply(namespace("precious"))
     record = folder.record()
+    if stopped:
+        provider.stop("one")
     if left is None:
         folder.record_file.unlink()
     else:
         folder.record_file.write_text(left)
     assert folder.record() == record
-    assert provider.state("one").ready
+    assert provider.state("one").ready is not stopped
     assert made(provider, "one").find(NAMESPACE, "precious")
     assert folder.record_file.read_text()
+
+
+@on_a_standing_one
+def test_lost_keys_are_replaced_by_a_start(
+    provider: EmbeddedProvider, folder: ClusterFolder
+) -> None:
+    """As after a power failure, which can leave files of zeros."""
+    made(provider, "one").apply(namespace("precious"))
+    store = find_component(folder, "etcd")
+    folder.certificate("admin.key").write_bytes(b"\0" * 227)
+    state = provider.state("one")
+    assert (state.running, state.ready) == (True, False)
+    assert made(provider, "one").find(NAMESPACE, "precious")
+    assert find_down(folder) == []
+    assert find_component(folder, "etcd") == store
 
 
 CREATE = """

@@ -6,12 +6,13 @@ import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
-from k8s_ucp.clusters.embedded.keys import make_keys
+from k8s_ucp.clusters.embedded.keys import are_usable, make_keys
 
 
 def test_certificates_have_the_subjects_that_kwokctl_would_issue(tmp_path: Path) -> None:
@@ -41,6 +42,24 @@ def test_each_cluster_has_its_own_certificate_authority(tmp_path: Path) -> None:
     for each in folders:
         make_keys(each)
     assert len({each.certificate("ca.crt").read_bytes() for each in folders}) == 2
+
+
+@pytest.mark.parametrize("name", ["ca.crt", "admin.crt", "admin.key"])
+def test_lost_or_damaged_keys_are_told_from_usable_ones(tmp_path: Path, name: str) -> None:
+    folder, other = (ClusterFolder(tmp_path, each) for each in ("one", "two"))
+    make_keys(folder)
+    make_keys(other)
+    assert are_usable(folder)
+    for years in (11, -11):
+        assert not are_usable(folder, datetime.now(UTC) + timedelta(days=years * 365))
+    file = folder.certificate(name)
+    for content in (b"", b"\0" * 200, other.certificate(name).read_bytes()):
+        file.write_bytes(content)
+        assert not are_usable(folder)
+    file.unlink()
+    assert not are_usable(folder)
+    make_keys(folder)
+    assert are_usable(folder)
 
 
 def test_certificates_stay_valid_if_the_clock_was_years_ahead(tmp_path: Path) -> None:
