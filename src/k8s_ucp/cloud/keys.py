@@ -39,10 +39,16 @@ def read_keys(folder: Path) -> CloudKeys:
     """Raises UcpError, which does not contain the content."""
     try:
         return CloudKeys(**json.loads(_file(folder).read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
+    except OSError:
         raise UcpError(
             f"the keys of the simulated cloud in {_file(folder)} can't be read",
             next="run `ucp start` again",
+        ) from None
+    except (ValueError, TypeError):
+        # The running cloud and the core have the lost ones.
+        raise UcpError(
+            f"the keys of the simulated cloud in {_file(folder)} are corrupt",
+            next=f"rm '{_file(folder)}'; ucp stop; ucp start, which creates new ones",
         ) from None
 
 

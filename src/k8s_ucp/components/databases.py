@@ -47,6 +47,9 @@ class Databases:
         asked = resource.parameters
         with _as_failures_of(resource):
             record = server.record()
+            if record is None and server.may_be_complete and asked.get("username"):
+                port = self.ports.reserve(str(server.folder), [NAME])[NAME]
+                record = server.restore_record(port, str(asked["username"]))
             if record is None:
                 if why := _not_run(resource):
                     return _unbacked(why)

@@ -22,7 +22,12 @@ from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.components.databases import Databases, choose, server_name
 from k8s_ucp.components.host import postgres
 from k8s_ucp.components.host.placement import HostPlacement
-from k8s_ucp.components.host.postgres import PostgresPrograms, PostgresRecord, verifier
+from k8s_ucp.components.host.postgres import (
+    PostgresPrograms,
+    PostgresRecord,
+    PostgresServer,
+    verifier,
+)
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.supervisor_client import ProgramState
 from k8s_ucp.loopback import ADDRESS
@@ -135,6 +140,40 @@ def test_a_copy_of_a_workspace_does_not_use_the_databases_of_the_original(
     record = servers["copy"].record()
     assert record and record.port == own
     assert databases.bring_up(resource).overrides["Endpoint"]["Port"] == own
+
+
+@pytest.mark.parametrize("left", [None, "{"])
+def test_a_database_without_a_record_keeps_its_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str | None
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    statements: list[str] = []
+    monkeypatch.setattr(
+        PostgresServer, "_run_statements", lambda _, __, *each: statements.extend(each)
+    )
+    state = StateFolder(tmp_path / ".ucp" / "demo")
+    resource = BackedResource("eu-west-3", "quotes", {"username": "quotes", "password": "one"})
+    folder = state.components / "databases" / server_name(resource.region, resource.name)
+    data = folder / "data" / "PG_VERSION"
+    data.parent.mkdir(parents=True)
+    data.write_text("16\n")
+    if left is not None:
+        (folder / "server.json").write_text(left)
+    ports = Ports(tmp_path / "ports.json")
+    placement = cast(HostPlacement, Placement(state))
+    databases = Databases(placement, ports, "mine", lambda: INSTALLED)
+
+    databases.bring_up(resource)
+
+    assert data.exists()
+    server = postgres.server_in(folder, "mine")
+    record = server.record()
+    assert record and record.opens_with("one")
+    assert "ALTER ROLE" in statements[0]
+    server.prepare()
+    data.parent.mkdir()
+    data.write_text("16\n")
+    assert not server.may_be_complete, "a creation that was interrupted"
 
 
 @dataclass

@@ -101,18 +101,26 @@ class PostgresServer:
         return self.folder.exists() or self.home.exists()
 
     def record(self) -> PostgresRecord | None:
-        """None before its creation was completed. Raises UcpError.
+        """None before its creation was completed, or if the file is lost or corrupt.
 
         Also None in a copy of root's workspace: its data is only in the original.
         """
         try:
             found = PostgresRecord(**json.loads(self._record.read_text("utf-8")))
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError, TypeError):
             return None
-        except (ValueError, TypeError) as error:
-            raise UcpError(f"the record of a database is corrupt: {self._record}") from error
         copied = self.creator and found.creator not in ("", self.creator)
         return None if copied else found
+
+    @property
+    def may_be_complete(self) -> bool:
+        """Whether there is data that must not be deleted although there is no record."""
+        return (self._data / "PG_VERSION").exists() and not self._incomplete_mark.exists()
+
+    def restore_record(self, port: int, username: str) -> PostgresRecord:
+        """Write a record for data that lost its own; it opens with no password."""
+        unknown = verifier(secrets.token_urlsafe())
+        return self._write(PostgresRecord(port, username, unknown, creator=self.creator))
 
     def is_settled(self, record: PostgresRecord) -> bool:
         """Whether its data is where this version of ucp looks for it."""
@@ -131,6 +139,7 @@ class PostgresServer:
         self.remove()
         make_private_folder(self.folder.parent)
         make_private_folder(self.folder)
+        write_private_file(self._incomplete_mark, "")
         _make_home(self.home)
 
     def make(
@@ -212,12 +221,14 @@ class PostgresServer:
 
     def remove(self) -> None:
         """Delete it with its data; it must not run."""
-        with suppress(UcpError):
-            if (record := self.record()) and not self.is_settled(record):
-                self.settle(record)
-        # Data without a record counts as incomplete.
-        self._record.unlink(missing_ok=True)
-        for each in {self.home, self.folder}:
+        if (record := self.record()) and not self.is_settled(record):
+            self.settle(record)
+        # What an interruption leaves counts as incomplete: the record becomes the mark, since a
+        # full disk has no space for another file, and the mark is deleted after the data.
+        if self._record.exists():
+            self._record.replace(self._incomplete_mark)
+        shutil.rmtree(self._data, ignore_errors=True)
+        for each in dict.fromkeys((self.home, self.folder)):
             if each.exists():
                 shutil.rmtree(each)
         if OF_ROOT in self.home.parents:
@@ -238,6 +249,7 @@ class PostgresServer:
 
     def _write(self, record: PostgresRecord) -> PostgresRecord:
         write_private_file(self._record, json.dumps(asdict(record), indent=1) + "\n")
+        self._incomplete_mark.unlink(missing_ok=True)
         return record
 
     @property
@@ -247,6 +259,11 @@ class PostgresServer:
     @property
     def _record(self) -> Path:
         return self.folder / "server.json"
+
+    @property
+    def _incomplete_mark(self) -> Path:
+        """Exists while the server is created or deleted, so that a lost record proves neither."""
+        return self.folder / "incomplete"
 
 
 def _creation(major: str) -> str:
