@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from k8s_ucp.errors import some_of
 from k8s_ucp.gitops.imports.findings import ArgoDocument, NotImportable
@@ -12,13 +13,19 @@ from k8s_ucp.gitops.manifests.yaml_text import maps, part
 from k8s_ucp.names import SECRET_TYPE
 
 _OF_ARGOCD = frozenset(["Application", "ApplicationSet", "AppProject"])
+_MAY_BE_OF_ARGOCD = re.compile(
+    rb"\bkind[\"']?[ \t]*:[ \t]*[\"']?(?:Application(?:Set)?|AppProject)\b|"
+    + re.escape(SECRET_TYPE.encode())
+)
 _GENERATORS = {"configMapGenerator": "ConfigMap", "secretGenerator": "Secret"}
 
 
 def declares_applications(content: bytes, path: str) -> bool:
     """Whether a file has Applications, or other objects that only Argo CD reads."""
-    # Most files have none, and parsing them takes long.
-    return b"argoproj.io/" in content and any(map(_is_of_argocd, read_documents(content, path)))
+    # Most files have none, and parsing them takes long: CRDs of other Argo projects are megabytes.
+    if b"argoproj.io/" not in content or not _MAY_BE_OF_ARGOCD.search(content):
+        return False
+    return any(map(_is_of_argocd, read_documents(content, path)))
 
 
 def objects_beside(documents: Iterable[ArgoDocument]) -> list[str]:
@@ -73,7 +80,7 @@ def not_added(objects: list[str], advice: str) -> NotImportable:
     )
 
 
-def _included(kustomization: dict[str, object]) -> Iterator[str]:
+def _included(kustomization: Mapping[str, object]) -> Iterator[str]:
     for field in ("resources", "bases", "components"):
         listed = kustomization.get(field)
         yield from (

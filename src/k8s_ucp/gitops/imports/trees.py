@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -57,12 +57,14 @@ class RepositoryTree:
     """The files of a repository."""
 
     def __init__(self, folder_tree: FolderTree, origin: Origin | None = None) -> None:
-        self.folder_tree = replace(folder_tree, read=lambda path: _read(folder_tree, path))
+        self.folder_tree = replace(folder_tree, read=_remembers_missing(folder_tree))
         self.origin = origin or Origin()
         self.names = _without_dependencies(folder_tree.names(""))
         self.generated = frozenset[str]()
         """Files that aren't in the repository itself."""
         self._passed_over: tuple[str, ...] = ()
+        self._kustomizations: dict[str, Mapping[str, object]] = {}
+        """{folder: its kustomization}. Each is looked at many times, and parsing takes long."""
 
     def with_generated(self, files: Mapping[str, bytes]) -> RepositoryTree:
         """A tree that has these files, too."""
@@ -150,9 +152,13 @@ class RepositoryTree:
     def in_chart(self, path: str) -> bool:
         return any(within(path, each) for each in self.charts)
 
-    def kustomization(self, folder: str) -> dict[str, object]:
-        files = {join(folder, name): self.read(join(folder, name)) for name in KUSTOMIZATIONS}
-        return dict(kustomization({path: text for path, text in files.items() if text}, folder))
+    def kustomization(self, folder: str) -> Mapping[str, object]:
+        """A folder's kustomization; empty if it has none that can be parsed."""
+        if folder not in self._kustomizations:
+            files = {join(folder, name): self.read(join(folder, name)) for name in KUSTOMIZATIONS}
+            found = kustomization({path: text for path, text in files.items() if text}, folder)
+            self._kustomizations[folder] = found
+        return self._kustomizations[folder]
 
     def kustomization_file(self, folder: str) -> str:
         """Path of a folder's kustomization, which must exist."""
@@ -214,6 +220,22 @@ class RepositoryTree:
             return plain_text(self.read(path), path)
         except UsageError:
             return ""
+
+
+def _remembers_missing(folder_tree: FolderTree) -> Callable[[str], bytes | None]:
+    """Reads files of a tree; a path without one is only looked up once.
+
+    Any text of a kustomization may be a path, so most of them have none.
+    """
+    missing: set[str] = set()
+
+    def read(path: str) -> bytes | None:
+        content = None if path in missing else _read(folder_tree, path)
+        if content is None:
+            missing.add(path)
+        return content
+
+    return read
 
 
 def _read(folder_tree: FolderTree, path: str) -> bytes | None:
