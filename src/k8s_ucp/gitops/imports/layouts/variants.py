@@ -34,8 +34,10 @@ def beside_bases(tree: RepositoryTree, known: Collection[str]) -> set[str]:
     """Names such as `prod-eu` of folders that include the base beside them: `web/base`.
 
     known: names of environments. If one of them is beside the base, the others are variants; if any
-    folder is of no environment, all of them may be apps with a common base.
+    folder is of no environment, all of them may be apps with a common base. A longer name that the
+    user mapped says nothing of the others: `--map prod-eu=prod` leaves `prod-us` an environment.
     """
+    usual = {each for each in known if in_text(each, NAMES) in (None, each)}
     beside: dict[str, set[str]] = {}
     for folder in tree.kustomizations:
         parent, _, name = folder.rpartition("/")
@@ -45,7 +47,7 @@ def beside_bases(tree: RepositoryTree, known: Collection[str]) -> set[str]:
         name
         for names in beside.values()
         if len(names) > 1
-        and names.isdisjoint(known)
+        and names.isdisjoint(usual)
         and all(in_text(each, known) for each in names)
         for name in names
     }

@@ -48,6 +48,13 @@ def test_folders_beside_a_base_are_environments_if_all_are_named_after_one() -> 
         assert sorted(each for one in there for each in one.environments) == environments
 
 
+def test_a_folder_that_is_mapped_leaves_those_beside_it_environments() -> None:
+    names = ["dev-test", "ocp-prod", "prd-5-eu"]
+    files = kustomized("web/base", {each: f"web/{each}" for each in names})
+    [web] = found(files, environments=["stage", "prod", "ocp-prod"]).findings
+    assert web.environments == tuple(names)
+
+
 def test_names_from_the_repository_are_quoted_for_a_shell() -> None:
     folders = {each: f"web/overlays/{each}" for each in ("prod", "$(id)")}
     [web] = found(kustomized("web/base", folders)).findings
