@@ -288,6 +288,9 @@ def test_refused_app_leaves_nothing_behind(
         ucp(workspace, "app", "add", "web", "--path", str(write(tmp_path / "x", {"a.md": ""})))
     with pytest.raises(UcpError, match="unknown environment qa"):
         ucp(workspace, "app", "add", "web", "--path", str(tmp_path / "theirs"), "--values", "qa=x")
+    values = str(write(tmp_path / "y", {"v.yaml": "a: 1\n"}) / "v.yaml")
+    with pytest.raises(UcpError, match="--values is only for Helm charts"):
+        ucp(workspace, "app", "add", "web", str(tmp_path / "theirs"), "--values", values)
     assert everything(workspace) == before
     # A warning doesn't refuse it unless warnings are denied.
     write(tmp_path / "theirs", {"web.yaml": DEPLOYMENT.replace("1.0.0", "latest")})

@@ -265,6 +265,18 @@ def test_promoted_chart_version_and_tag_survive_later_renders(
     assert {**after, **own} == {**before, **own}
 
 
+def test_chart_dependency_of_another_version_is_corrected_in_the_chart(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    chart = "apiVersion: v2\nname: {}\nversion: 1.0.0\n"
+    needs = "dependencies: [{name: web, version: 2.0.0, repository: file://../web}]\n"
+    files = {"all/Chart.yaml": chart.format("all") + needs, "web/Chart.yaml": chart.format("web")}
+    folder = write(tmp_path / "theirs", files) / "all"
+    with pytest.raises(UcpError, match="can't get a valid version") as error:
+        ucp(workspace, "app", "add", "all", str(folder))
+    assert str(error.value.next).startswith("correct the versions of `dependencies`")
+
+
 def test_chart_dependency_outside_of_the_folder_is_reported(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:

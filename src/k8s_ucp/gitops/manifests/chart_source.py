@@ -34,6 +34,8 @@ MOST_BYTES = 64_000_000
 MOST_UNPACKED = 2 * MOST_BYTES
 """Maximum size of its archive without compression."""
 _REFUSED = re.compile(r"\b40[13]\b|unauthorized|forbidden|denied", re.IGNORECASE)
+_NO_SUCH_DEPENDENCY = re.compile(r"can't get a valid version|Chart\.lock\) is out of sync")
+"""Helm's words for a chart and what it depends on, if their versions don't match."""
 
 
 @dataclass(frozen=True)
@@ -351,6 +353,18 @@ def _depend(helm: _Helm, arguments: list[str], names: list[str], chart: ChartFil
     except HelmFailed as error:
         raise UcpError(
             f"failed to fetch the charts that the chart {chart.name} depends on: {error.message}",
-            next="put them into its charts/ folder by `helm dependency build` on a machine that "
-            "reaches their repository",
+            next=_advice_on_dependencies(error.message),
         ) from error
+
+
+def _advice_on_dependencies(output: str) -> str:
+    """What to do if helm can't fetch what a chart depends on, from helm's output."""
+    if _NO_SUCH_DEPENDENCY.search(output):
+        return (
+            "correct the versions of `dependencies` in its Chart.yaml, run `helm dependency "
+            "update` there if it has a Chart.lock, then run the command again"
+        )
+    return (
+        "put them into its charts/ folder by `helm dependency build` on a machine that reaches "
+        "their repository"
+    )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.gitops.manifests.chart_source import ChartRef, pull, with_dependencies
 from k8s_ucp.gitops.manifests.forms import (
@@ -155,6 +155,7 @@ def _refuse_pointers(files: Files) -> None:
 
 
 def _kustomization(app: App, folder_tree: FolderTree, path: str, names: Files) -> dict[str, bytes]:
+    _refuse_missing_overlays(app, names)
     wanted = [f"overlays/{each}" for each in overlays(names)] + [*app.overlays.values(), "base", ""]
     starts = [f"{path}/{each}".strip("/") for each in wanted if is_kustomization(names, each)]
     taken = taken_in(folder_tree, starts)
@@ -173,6 +174,26 @@ def _kustomization(app: App, folder_tree: FolderTree, path: str, names: Files) -
         )
     # Keep all relative paths: move everything one folder down.
     return {**files, "kustomization.yaml": f"resources:\n  - {folder}\n".encode()}
+
+
+def _refuse_missing_overlays(app: App, names: Files) -> None:
+    """Raise UsageError if a folder that is named as an environment's overlay is none."""
+    for environment, folder in app.overlays.items():
+        if not is_kustomization(names, folder):
+            found = sorted(
+                {posixpath.dirname(each) for each in names if _is_kustomization_below(each)}
+            )
+            there = f"; it has {some_of(found)}" if found else ""
+            raise UsageError(
+                f"the app {app.name} has no kustomization in {folder}, its overlay for "
+                f"{environment}",
+                next=f"correct --overlay {environment}=DIR, or `overlays` of the app in "
+                f"ucp.yaml{there}",
+            )
+
+
+def _is_kustomization_below(path: str) -> bool:
+    return "/" in path and posixpath.basename(path) in KUSTOMIZATIONS
 
 
 def _chart(folder_tree: FolderTree, path: str, fetcher: SourceFetcher | None) -> dict[str, bytes]:

@@ -124,3 +124,15 @@ def test_an_invalid_app_that_is_not_in_the_topology_yet_is_corrected_in_its_own_
             SourceFetcher(workspace, lambda: workspace, lambda _: None),
         )
     assert failed.value.next == "correct Chart.yaml"
+
+
+@pytest.mark.parametrize("other", ["kustomization.yaml", "Chart.yaml"])
+def test_a_named_overlay_that_does_not_exist_is_refused(workspace: Path, other: str) -> None:
+    app = workspace / "manifests/web"
+    (app / other).write_text("resources: [x.yaml]\n" if other != "Chart.yaml" else CHART)
+    (app / "overlays/live").mkdir(parents=True)
+    (app / "overlays/live/kustomization.yaml").write_text("resources: [../..]\n")
+    with pytest.raises(UsageError, match="no kustomization in overlays/prd, its overlay") as error:
+        _read(workspace, overlays={"prod": "overlays/prd"})
+    assert "--overlay prod=DIR" in str(error.value.next)
+    assert str(error.value.next).endswith("it has overlays/live")

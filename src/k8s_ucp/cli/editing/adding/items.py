@@ -69,6 +69,7 @@ def item_of(
             item["values"] = dict(item.get("values", {})) | {
                 name: _values_file(call, flags, each, undone) for name, each in values.items()
             }
+            _refuse_values(call, topology, item)
         try:
             yield item
         except EditKept:
@@ -186,6 +187,24 @@ def _detected(
         named = found.get("overlays") or item.get("overlays", ())
         found["as"] = find_form(files, named=named).form
     return found
+
+
+def _refuse_values(call: Invocation, topology: Topology, item: Mapping[str, Any]) -> None:
+    """Refuse values files of an app that is no chart: nothing would read them. Raises UcpError."""
+    from k8s_ucp.cli.app_sources import fetcher_of
+    from k8s_ucp.gitops.render.app_manifests import read_app
+    from k8s_ucp.gitops.render.user_manifests import form_of
+
+    app = parsed_item(item)
+    if app.form not in ("path", "repo"):
+        return
+    form = form_of(app, read_app(app, call.workspace.root, fetcher_of(call, topology)))
+    if form != "helm":
+        raise UsageError(
+            f"--values is only for Helm charts, but the form of the app {app.name} is {form}",
+            next="leave out --values; edit the app's files instead, or its overlay of an "
+            "environment in the app repository",
+        )
 
 
 def _by_environment(words: tuple[str, ...], environments: list[str], flag: str) -> dict[str, str]:
