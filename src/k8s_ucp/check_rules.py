@@ -229,9 +229,10 @@ _ALL = (
         "error",
         "anywhere",
         "Overlay of an environment that does not exist",
-        "An app has an overlay of an environment that `environments.yaml` does not list.",
-        "It is never deployed.",
-        "Correct the folder's name, or add the environment (`ucp env add`).",
+        "An app has an overlay of an environment that `environments.yaml` does not list, or "
+        "`clusters/` one that is not in the list of its `kustomization.yaml`.",
+        "The app is never deployed, the cluster never registered.",
+        "Correct the name, or add the environment to the list (`ucp env add` does all of it).",
     ),
     Rule(
         "environment-unknown-source",

@@ -22,6 +22,7 @@ from k8s_ucp.gitops.manifests.build_many import Object, unlisted
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.sources import FIELDS, entries, loaded
 from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, maps, part
+from k8s_ucp.names import ENVIRONMENT, ENVIRONMENTS
 from k8s_ucp.topology.rules.names import APP_FOLDER, shared_applications, taken_namespace
 
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
@@ -449,6 +450,30 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
                 yield of_object(
                     application, Fault("application-missing-path", message, path, value=folder)
                 )
+
+
+def find_unlisted_clusters(tree: Tree) -> Iterator[Fault]:
+    """Faults of the core repository: clusters of environments that its list doesn't permit."""
+    folder = "clusters"
+    kustomization = tree.kustomizations.get(folder, {})
+    lists = [
+        each
+        for each in maps(kustomization, "configMapGenerator")
+        if each.get("name") == ENVIRONMENTS
+    ]
+    if not lists or any(not isinstance(each.get("literals"), list) for each in lists):
+        return  # Somebody keeps the list in another form, such as `envs`.
+    listed = {str(entry).partition("=")[0] for each in lists for entry in each["literals"]}
+    for entry in entries(kustomization):
+        overlay = posixpath.normpath(posixpath.join(folder, entry))
+        for labels in maps(tree.kustomizations.get(overlay, {}), "labels"):
+            environment = part(labels, "pairs").get(ENVIRONMENT)
+            if environment is not None and environment not in listed:
+                message = (
+                    f"{entry} has the cluster of {environment}, which is not in the list "
+                    f"{ENVIRONMENTS}: add the literal {environment}="
+                )
+                yield Fault("environment-unknown", message, folder, value=entry)
 
 
 def find_topology_faults(tree: Tree, parse: Callable[[str], Any]) -> Iterator[Fault]:

@@ -30,6 +30,7 @@ from k8s_ucp.gitops.check.files import (
     find_environment_faults,
     find_file_faults,
     find_topology_faults,
+    find_unlisted_clusters,
 )
 from k8s_ucp.gitops.check.findings import (
     CheckFinding,
@@ -252,6 +253,7 @@ def _core_faults(core: Tree, apps: Tree | None, built: Built) -> list[Fault]:
     return [
         *_guarded(".", partial(find_file_faults, core)),
         *_guarded("bootstrap", partial(find_core_faults, core, apps)),
+        *_guarded("clusters", partial(find_unlisted_clusters, core)),
         *_guarded("ucp.yaml", partial(find_topology_faults, core, _parse)),
         *_guarded(".", partial(_object_faults, core, built, None)),
     ]

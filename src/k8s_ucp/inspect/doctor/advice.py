@@ -18,7 +18,10 @@ MOST_KEPT = 3
 """Commands that one advice shows; the next run of `ucp doctor` shows more."""
 
 NEXT = {
-    "EnvironmentUnknown": "declare {environment} in spec.environments of ucp.yaml, then ucp start",
+    "EnvironmentUnknown": (
+        "ucp env add {environment} --cluster PROVIDER, or add the literal {environment}= to "
+        "clusters/kustomization.yaml of the core repository"
+    ),
     "EnvironmentMissing": "add the label k8s-ucp.io/environment to its owner",
     "EnvironmentTaken": (
         "assign another environment to one of the two clusters, or deregister one: ucp "

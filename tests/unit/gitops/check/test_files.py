@@ -14,6 +14,7 @@ from k8s_ucp.gitops.check.files import (
     find_environment_faults,
     find_file_faults,
     find_topology_faults,
+    find_unlisted_clusters,
 )
 from k8s_ucp.gitops.check.objects import hosts
 from k8s_ucp.topology import parse
@@ -253,6 +254,26 @@ def test_templates_of_a_chart_are_not_parsed_as_yaml() -> None:
 def test_environments_that_are_not_a_list_are_found(text: str) -> None:
     found = [each.message for each in find_environment_faults(tree({"environments.yaml": text}))]
     assert found == ["environments is not a list"]
+
+
+def test_a_cluster_whose_environment_is_not_in_the_list_is_a_fault() -> None:
+    overlay = "labels: [{pairs: {k8s-ucp.io/environment: %s}}]"
+    listing = "resources: [overlays/a, overlays/b]\nconfigMapGenerator: [{name: %s, %s}]"
+    files = {
+        "clusters/overlays/a/kustomization.yaml": overlay % "a",
+        "clusters/overlays/b/kustomization.yaml": overlay % "b",
+    }
+
+    def found(name: str, content: str) -> list[str]:
+        text = listing % (name, content)
+        faults = find_unlisted_clusters(tree({**files, "clusters/kustomization.yaml": text}))
+        return [f"{each.rule} {each.path} {each.value}" for each in faults]
+
+    unlisted = ["environment-unknown clusters overlays/b"]
+    assert found("k8s-ucp-environments", 'literals: ["a="]') == unlisted
+    assert found("k8s-ucp-environments", 'literals: ["a=", "b="]') == []
+    assert found("k8s-ucp-environments", "envs: [list.env]") == []
+    assert found("other", 'literals: ["a="]') == []
 
 
 def test_faults_of_environments_are_found() -> None:

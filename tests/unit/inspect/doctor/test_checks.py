@@ -200,7 +200,7 @@ def test_registration_sources_other_than_local_clusters_are_reported() -> None:
     note = {"owner": owner, "environment": "eu", "status": refused("EnvironmentUnknown")["status"]}
     found = findings(examined(notes={"crossplane-system/eu-kubeconfig": note}))[0]
     assert found.id == "cluster/eu/EnvironmentUnknown"
-    assert "spec.environments" in found.next
+    assert found.next.startswith("ucp env add eu --cluster PROVIDER, or ")
 
 
 def test_a_forgotten_cluster_is_not_an_error() -> None:
