@@ -165,7 +165,7 @@ def words(decision: Decision, landing: Landing) -> str:
         if decision.status == "pr":
             return f"pull request: {subject}: {what} ({landing.request}){kept}{_beside(decision)}"
         tries = f", {landing.attempts} tries" if landing.attempts > 1 else ""
-        landed = f"{did}: {subject}: {what or 'not held'} ({landing.commit[:12]}{tries})"
+        landed = f"{did}: {subject}{what and f': {what}'} ({landing.commit[:12]}{tries})"
         return f"{landed}{kept}{_on_hold(decision)}"
     text = f"{decision.status}: {decision.reason}{_beside(decision)}"
     if decision.dropped and not decision.kept:

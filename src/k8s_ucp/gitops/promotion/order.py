@@ -84,7 +84,7 @@ def weigh(
     if is_frozen(mark, current):
         return Verdict("held", mark, f"held at {current}")
     if mark.held and position != "above":
-        reason = f"rolled back from {mark.held[-1]} and held"
+        reason = f"rolled back from {mark.held[-1]}, which is on hold"
         return Verdict("held", mark, reason, _what_ends_hold(mark, order, current))
     return Verdict("passes", _advance(mark, order, requested))
 

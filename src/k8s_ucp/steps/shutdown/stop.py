@@ -31,9 +31,7 @@ SECONDS = 5.0
 
 def _preview_components(context: StartContext) -> Iterator[PlannedChange]:
     for name in sorted(context.placement.states()):
-        yield PlannedChange(
-            "delete", f"process {name}", "it is stopped; `ucp start` starts it again"
-        )
+        yield PlannedChange("delete", f"process {name}", "`ucp start` starts it again")
 
 
 @step("Stop the components", preview=_preview_components)
@@ -86,7 +84,7 @@ def _preview_clusters(context: StartContext) -> Iterator[PlannedChange]:
                 lost = f"everything on {name} that is not in a repository"
                 yield PlannedChange("delete", what, "--delete-data", lost)
             elif provider.state(name).running:
-                yield PlannedChange("change", what, "it is stopped; its data is kept")
+                yield PlannedChange("change", what, "it will be stopped; its data is kept")
             else:
                 yield PlannedChange("keep", what, "it is already stopped; its data is kept")
     for environment in context.topology.spec.environments:

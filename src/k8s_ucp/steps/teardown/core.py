@@ -34,7 +34,7 @@ def _preview_core(context: StartContext) -> Iterator[PlannedChange]:
         return
     keeps_data = not context.teardown.delete_data
     if context.core_responds() and keeps_data and planned_objects(context).claims:
-        why = "only it manages what is kept; it is stopped, and its data is kept"
+        why = "only it manages what is kept; it will be stopped, and its data is kept"
         yield PlannedChange("keep", f"cluster {core}", why)
     else:
         lost = f"all objects on {core} that are not in a repository"

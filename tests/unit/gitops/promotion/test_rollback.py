@@ -84,7 +84,7 @@ def test_a_refusal_names_what_ends_the_hold(landed: Order, tried: Order, until: 
     found = decide(there, Intent("echo", "stage", Pin("2.0.0"), order=tried))
 
     assert (found.status, found.next) == ("held", RELEASE)
-    assert found.reason == f"echo in stage was rolled back from 2.0.0 and held{until}"
+    assert found.reason == f"echo in stage was rolled back from 2.0.0, which is on hold{until}"
 
 
 def test_a_release_allows_promotions_again() -> None:
