@@ -8,7 +8,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from k8s_ucp.components.argocd_page import page
 from k8s_ucp.components.component import Health, combine, get_page, probe
 from k8s_ucp.components.host.certificates import Certificates
-from k8s_ucp.components.host.guarded_programs import write_helm, write_kustomize
+from k8s_ucp.components.host.guarded_programs import ADDRESSES, write_helm, write_kustomize
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.redis import Redis
@@ -57,6 +57,13 @@ _COLLECTING: Mapping[str, str] = {"GOGC": "50"}
 WEBHOOK_REFRESHES_ONLY = ("ARGOCD_WEBHOOK_MANIFEST_CACHE_WARM_DISABLED", "true")
 """Variable of the server. Without it, a webhook that says that a commit changes no files of an app
 makes Argo CD deploy what an earlier commit contains; and anyone can send one, unsigned."""
+_NO_SSH: Mapping[str, str] = {
+    "GIT_SSH_COMMAND": "echo 'refused: git over ssh, which ucp.yaml names for no repository' >&2;"
+    " exit 1;",
+    "GIT_SSH_VARIANT": "ssh",
+}
+"""Argo CD's git fetches submodules and remote bases of any host that a repository names. On this
+machine, ssh would have the keys of the user."""
 _RENDERED_BY_US = ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
 
 
@@ -75,12 +82,14 @@ class AdminCredentials:
 class ArgoCD:
     """resync: seconds between refreshes of an Application without an event.
 
-    transports: of git, which remote bases may use besides https and ssh.
+    transports: of git, which remote bases may use besides https and ssh. ssh: whether git may
+    connect over ssh; a repository's Secret with a key of its own can in any case.
     """
 
     host: Host
     resync: int = 120
     transports: frozenset[str] = frozenset()
+    ssh: bool = True
 
     def early_programs(self) -> list[Program]:
         """Programs that need no cluster and can start before the core is ready."""
@@ -94,7 +103,9 @@ class ArgoCD:
             *("--redis", self.host.address("redis"), "--redis-compress", "none"),
             *("--revision-cache-expiration", REVISION_CACHE),
         )
-        return [self._program(REPO_SERVER, flags)]
+        # It evaluates jsonnet itself, also after its caller gave up: three lines of it could take
+        # all memory of the machine. It exits instead, and is restarted.
+        return [replace(self._program(REPO_SERVER, flags), addresses=ADDRESSES)]
 
     def programs(self) -> list[Program]:
         """All programs. They need the namespace, the CRDs and the configuration in the core."""
@@ -229,6 +240,7 @@ class ArgoCD:
         # git runs Argo CD's own binary, by its name, as a credential helper.
         tools = {toolbox.path(name).parent for name in (NAME, "kustomize", "helm")}
         return {
+            **({} if self.ssh else _NO_SSH),
             "ARGOCD_APP_CONF_PATH": str(self.certificates.folder),
             "UCP_CERTIFICATES_DIGEST": self.certificates.ensure(),
             "REDIS_PASSWORD": Redis(self.host).password(),

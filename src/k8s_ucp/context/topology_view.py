@@ -19,16 +19,16 @@ from k8s_ucp.components.cloud import CloudComponent
 from k8s_ucp.components.component import Check, Component, Health, HostComponent, combine, probe
 from k8s_ucp.components.composition_functions import CompositionFunctions
 from k8s_ucp.components.crossplane import Crossplane
-from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.components.pods import argocd_pods, pod_components
 from k8s_ucp.components.pods.component import PodComponent
 from k8s_ucp.components.reconciler import ReconcilerComponent
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import FenceFiles
-from k8s_ucp.gitops.manifests.sources import transports
+from k8s_ucp.gitops.manifests.sources import transports, uses_ssh
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
 from k8s_ucp.kube import APPLICATION, SECRET, Kube, Object
 from k8s_ucp.loopback import ADDRESS
@@ -184,6 +184,7 @@ class TopologyView:
             self.host,
             resync=in_seconds(self.topology.spec.git.poll),
             transports=frozenset(transports(self.topology)),
+            ssh=uses_ssh(self.topology),
         )
 
     @property

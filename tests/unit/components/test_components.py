@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import re
 import shlex
 import stat
@@ -202,6 +203,27 @@ def test_argo_cd_calls_its_own_wrappers_and_our_kustomize_and_helm(host: Host) -
             assert str(host.toolbox.path(program).parent) in folders
         assert env["ARGOCD_BINARY_NAME"] == name
         assert env["ARGOCD_SYNC_WAVE_DELAY"] == "0"
+
+
+def test_only_the_repo_server_evaluates_what_others_write_so_its_memory_is_limited(
+    host: Host,
+) -> None:
+    limited = {name for name, each in all_programs(host).items() if each.addresses}
+    assert limited == {argocd.REPO_SERVER}
+
+
+def test_git_of_argo_cd_does_not_use_the_users_ssh_keys(host: Host) -> None:
+    [server] = ArgoCD(host, ssh=False).early_programs()
+    [allowed] = ArgoCD(host).early_programs()
+    assert "GIT_SSH_COMMAND" not in allowed.env
+    chosen = {name: word for name, word in server.env.items() if name.startswith("GIT_SSH")}
+    for url in ("ssh://git@127.0.0.1:1/x.git", "git@127.0.0.1:x.git"):
+        argv = ["git", "ls-remote", url]
+        done = subprocess.run(
+            argv, env={**os.environ, **chosen}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 128
+        assert "refused: git over ssh" in done.stderr
 
 
 def test_argo_cd_uses_no_folder_shared_between_topologies(host: Host) -> None:

@@ -25,8 +25,10 @@ from k8s_ucp.workspace import FOLDER_MODE, write_private_file
 _NO_HTTP = " ".join(f"{name}={value}" for name, value in NO_HTTP.items())
 _RESERVED = 2_000_000_000
 """Bytes of addresses that a Go program reserves without using them."""
+ADDRESSES = MEMORY + _RESERVED
+"""Bytes of addresses for each of Argo CD's programs that builds others' repositories."""
 _LIMIT = f"""# A few lines can ask for all memory of the machine: with aliases, or in a template.
-ulimit -v {(MEMORY + _RESERVED) // 1024} 2>/dev/null || true
+ulimit -v {ADDRESSES // 1024} 2>/dev/null || true
 """
 _HELM = """#!/bin/sh
 # Written by k8s-ucp. helm splits the name of a file with values at commas, so that its second part

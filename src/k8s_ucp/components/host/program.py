@@ -37,7 +37,8 @@ class Program:
 
     name: RFC 1123 label, also the name of its log. argv: the program's absolute path and its
     arguments, visible to all users, so never a secret. env: additions to the base environment;
-    secrets go here. directory: its working directory.
+    secrets go here. directory: its working directory. addresses: bytes of memory that it, and each
+    program that it runs, can reserve.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Program:
     directory: Path
     env: Mapping[str, str] = field(default_factory=dict)
     stop_signal: str = "TERM"
+    addresses: int | None = None
 
     def __post_init__(self) -> None:
         words = (*self.argv, *self.env.values(), str(self.directory))
@@ -62,6 +64,8 @@ def script(program: Program) -> str:
     lines = ["# Written by k8s-ucp; run by supervisord.", "umask 077"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(program.env.items())]
     lines.append(f"cd {shlex.quote(str(program.directory))} || exit 1")
+    if program.addresses:
+        lines.append(f"ulimit -v {program.addresses // 1024} 2>/dev/null || true")
     lines.append("exec " + " ".join(shlex.quote(word) for word in program.argv))
     return "\n".join(lines) + "\n"
 

@@ -83,6 +83,19 @@ def transports(topology: Topology) -> set[str]:
     return found | ({"file"} if git.provider == "local" else set())
 
 
+def uses_ssh(topology: Topology) -> bool:
+    """Whether what others write may have git connect over ssh, with the user's own keys.
+
+    Of a repository that ucp.yaml doesn't name they could read all that these keys open. Without
+    teams, only the user can write to local repositories.
+    """
+    git, teams = topology.spec.git, topology.spec.teams
+    named = [str(each) for each in (git.core, git.apps, *(each.repo for each in teams)) if each]
+    # Without a scheme: scp's short form, `git@host:path`.
+    by_ssh = any("://" not in each or each.split("://")[0].endswith("ssh") for each in named)
+    return by_ssh or (git.provider == "local" and not teams)
+
+
 def is_http(address: str) -> bool:
     """Whether kustomize or git would fetch it over plain http."""
     return address.strip().removeprefix("git::").lower().startswith("http:")

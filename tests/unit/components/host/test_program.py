@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,14 @@ def test_a_shell_passes_arguments_and_environment_unchanged(value: str) -> None:
     text = script(a_program(argv=(*show, value), env={"V": value}))
     out = subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == ascii([value, value])
+
+
+def test_a_program_can_reserve_a_limited_amount_of_memory(tmp_path: Path) -> None:
+    argv = (sys.executable, "-c", "bytearray(1 << 30); print('taken')")
+    for addresses, expected in ((500_000_000, b""), (None, b"taken\n")):
+        limited = Program("x", argv, tmp_path, addresses=addresses)
+        done = subprocess.run(["sh", "-c", script(limited)], capture_output=True, check=False)
+        assert done.stdout == expected
 
 
 def test_a_change_of_the_environment_changes_the_section() -> None:
