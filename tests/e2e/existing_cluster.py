@@ -21,7 +21,6 @@ from k8s_ucp import process
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import ArgoCD
-from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.redis import Redis
@@ -140,7 +139,7 @@ def their_cluster(root: Path, toolbox: Toolbox) -> Iterator[TheirCluster]:
         # Ports are reserved for existing folders only.
         state = StateFolder(root / "argocd")
         state.make()
-        ports = planes.ports.reserve(owner, (*redis.PORTS, *argocd.PORTS))
+        ports = planes.ports.reserve(owner, argocd.PORTS)
         _let_through(ClusterFolder(planes.folder(), NAME), ports[argocd.SERVER])
         provider.start(NAME)
         eventually(lambda: provider.state(NAME).ready, lambda: provider.state(NAME).message)

@@ -100,7 +100,7 @@ class ArgoCD:
             *("--metrics-address", ADDRESS, "--parallelismlimit", "4"),
             # The repo-server renders with arbitrary tools, so clients must authenticate.
             *("--client-ca-path", str(self.certificates.authority)),
-            *("--redis", self.host.address("redis"), "--redis-compress", "none"),
+            *("--redis", str(Redis(self.host).socket), "--redis-compress", "none"),
             *("--revision-cache-expiration", REVISION_CACHE),
         )
         # It evaluates jsonnet itself, also after its caller gave up: three lines of it could take
@@ -159,7 +159,7 @@ class ArgoCD:
             (
                 *("--namespace", NAMESPACE),
                 *("--metrics-port", str(self.host.ports[f"{CONTROLLER}-metrics"])),
-                *("--redis", self.host.address("redis"), "--redis-compress", "none"),
+                *("--redis", str(Redis(self.host).socket), "--redis-compress", "none"),
                 *("--repo-server", self.host.address(REPO_SERVER), *self._client()),
                 *("--app-resync", str(self.resync), "--app-resync-jitter", "0"),
                 *("--status-processors", "8", "--operation-processors", "8"),
@@ -198,7 +198,7 @@ class ArgoCD:
                 *("--port", str(self.host.ports[SERVER]), "--insecure"),
                 *("--metrics-port", str(self.host.ports[f"{SERVER}-metrics"])),
                 *("--metrics-address", ADDRESS),
-                *("--redis", self.host.address("redis"), "--redis-compress", "none"),
+                *("--redis", str(Redis(self.host).socket), "--redis-compress", "none"),
                 *("--repo-server", self.host.address(REPO_SERVER), *self._client()),
                 *("--staticassets", str(assets)),
             ),

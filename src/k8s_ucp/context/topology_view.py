@@ -21,7 +21,6 @@ from k8s_ucp.components.composition_functions import CompositionFunctions
 from k8s_ucp.components.crossplane import Crossplane
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.placement import HostPlacement
-from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.components.pods import argocd_pods, pod_components
 from k8s_ucp.components.pods.component import PodComponent
@@ -43,7 +42,7 @@ from k8s_ucp.topology.values import in_seconds
 from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
 from k8s_ucp.workspace.identity import advice_for_copy
 
-PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS, *reconciler.PORTS)
+PORTS = (*argocd.PORTS, *crossplane.PORTS, *reconciler.PORTS)
 SIMULATED_PORTS = (*cloud.PORTS, *composition_functions.PORTS)
 """With a simulated cloud: composite resources for it are composed on this machine."""
 POD_PORTS = (*argocd_pods.PORTS, *reconciler.PORTS)

@@ -14,7 +14,6 @@ from k8s_ucp.components.argocd import ArgoCD
 from k8s_ucp.components.component import Health, combine
 from k8s_ucp.components.composition_functions import CompositionFunctions, UserCode
 from k8s_ucp.components.crossplane import Crossplane
-from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.redis import Redis
@@ -30,7 +29,7 @@ from tests.control_planes import PATIENCE, ControlPlanes, eventually, made_with,
 
 from .platform_api import early_kinds
 
-PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS, *composition_functions.PORTS)
+PORTS = (*argocd.PORTS, *crossplane.PORTS, *composition_functions.PORTS)
 CORE = "demo-core"
 USER_FUNCTION = "stores"
 PROGRAMS = ("redis", *argocd.PROGRAMS, "crossplane", "function", "watcher")

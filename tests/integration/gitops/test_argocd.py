@@ -900,6 +900,8 @@ def _cached(running: Running, cluster: str) -> str:
     host = running.context.host
     server = Kube.from_file(running.context.state.kubeconfig(cluster)).server
     commands = f"AUTH {Redis(host).password()}\r\nKEYS *{server}*\r\nQUIT\r\n"
-    with socket.create_connection(("127.0.0.1", host.ports["redis"]), timeout=10) as redis:
+    with socket.socket(socket.AF_UNIX) as redis:
+        redis.settimeout(10)
+        redis.connect(str(Redis(host).socket))
         redis.sendall(commands.encode())
         return redis.makefile("rb").read().decode()

@@ -18,12 +18,20 @@ PASSWORD = "not-in-argv"
 
 
 @pytest.fixture
-def server(cache: Path, tmp_path: Path) -> Iterator[process.ProcessIdentity]:
+def server(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[process.ProcessIdentity]:
     built = dataclasses.replace(CATALOGUE["redis"], wheel=None, megabytes=10)
     installer = Installer(cache, print, catalogue={"redis": built}, keep_build=True)
     program = installer.install(["redis"]).path("redis-server")
     conf = tmp_path / "redis.conf"
-    conf.write_text(f'# a comment\nbind 127.0.0.1\nport 0\nrequirepass {PASSWORD}\nsave ""\n')
+    conf.write_text(
+        "# a comment\nbind 127.0.0.1\nport 0\n"
+        f'unixsocket "redis.sock"\nrequirepass {PASSWORD}\nsave ""\n'
+    )
+    # One that an earlier server left. Relative: the path of a socket can't be long.
+    (tmp_path / "redis.sock").touch()
+    monkeypatch.chdir(tmp_path)
     found = process.spawn([program, conf], env={}, cwd=tmp_path, log=tmp_path / "redis.log")
     yield found
     process.terminate(found, grace=5)
@@ -44,6 +52,17 @@ def test_stand_in_requires_the_password_and_keeps_values_until_they_expire(
     ((address, port),) = process.listeners(server.pid)
     assert address == "127.0.0.1"
     with socket.create_connection((address, port), timeout=10) as connection:
+        assert ask(connection, "GET", "a").startswith("-NOAUTH")
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(10)
+        while True:
+            try:
+                connection.connect("redis.sock")
+            except ConnectionRefusedError:
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            else:
+                break
         assert ask(connection, "GET", "a").startswith("-NOAUTH")
         assert ask(connection, "AUTH", "wrong").startswith("-WRONGPASS")
         assert ask(connection, "AUTH", PASSWORD) == "+OK\r\n"

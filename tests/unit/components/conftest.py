@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
-from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import StateFolder
 
-PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS, *reconciler.PORTS, *cloud.PORTS)
+PORTS = (*argocd.PORTS, *crossplane.PORTS, *reconciler.PORTS, *cloud.PORTS)
 
 
 @pytest.fixture

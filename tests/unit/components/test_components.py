@@ -155,13 +155,15 @@ def test_the_redis_password_is_reused_and_private(host: Host) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_redis_persists_nothing_and_listens_on_loopback(host: Host) -> None:
+def test_redis_persists_nothing_and_listens_on_a_private_socket_only(host: Host) -> None:
     Redis(host).programs()
     lines = (host.folder("redis") / "redis.conf").read_text().splitlines()
-    assert "bind 127.0.0.1" in lines
     assert 'save ""' in lines
     assert "appendonly no" in lines
-    assert f"port {host.ports['redis']}" in lines
+    assert "port 0" in lines
+    assert f'unixsocket "{host.runtime}/redis.sock"' in lines
+    for name in (argocd.REPO_SERVER, argocd.CONTROLLER, argocd.SERVER):
+        assert value(all_programs(host)[name], "--redis") == f"{host.runtime}/redis.sock"
 
 
 @pytest.mark.parametrize("name", argocd.PROGRAMS)
@@ -189,7 +191,7 @@ def test_no_two_programs_listen_on_the_same_port(host: Host) -> None:
     listening = re.compile(r"--(?:[a-z-]*port|[a-z-]+-addr) (?:127\.0\.0\.1:)?(2\d{4})")
     words = " ".join(" ".join(each.argv) for each in all_programs(host).values())
     found = listening.findall(words)
-    assert len(found) == len(set(found)) == len(host.ports) - 1
+    assert len(found) == len(set(found)) == len(host.ports)
 
 
 def test_argo_cd_calls_its_own_wrappers_and_our_kustomize_and_helm(host: Host) -> None:

@@ -1,23 +1,28 @@
-"""Redis: Argo CD's cache. It stores nothing on disk and listens on loopback, with a password."""
+"""Redis: Argo CD's cache. It stores nothing on disk, and has a private socket and a password.
+
+Not a port: whenever redis restarts, another user of the machine could be first to listen there, and
+get the password from Argo CD. Whoever has it can replace what Argo CD deploys.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import secrets
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from k8s_ucp.components.component import HEALTHY, PROBE_SECONDS, Health
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.kube import kinds
-from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.workspace import write_private_file
 
 NAME = "redis"
-PORTS = ("redis",)
+SOCKET = "redis.sock"
 SECRET = "argocd-redis"  # noqa: S105 (the name Argo CD gives it)
 NAMESPACE = ARGOCD_NAMESPACE
 MAX_MEMORY = "128mb"
@@ -28,6 +33,11 @@ class Redis:
     """One redis-server of a topology."""
 
     host: Host
+
+    @property
+    def socket(self) -> Path:
+        """Where it listens."""
+        return self.host.runtime / SOCKET
 
     def password(self) -> str:
         """Created once; in a private file, so that redis can start without the core cluster."""
@@ -43,17 +53,20 @@ class Redis:
     def programs(self) -> list[Program]:
         """The program. Writes its configuration file, because the password must not be in argv."""
         folder = self.host.folder(NAME)
-        write_private_file(folder / "redis.conf", self._config())
+        settings = self._config()
+        write_private_file(folder / "redis.conf", settings)
         server = str(self.host.toolbox.path("redis-server"))
-        return [Program(NAME, (server, "redis.conf"), folder)]
+        # It reads the file only at start, so a change must restart it.
+        digest = hashlib.sha256(settings.encode()).hexdigest()[:16]
+        return [Program(NAME, (server, "redis.conf"), folder, {"UCP_REDIS_DIGEST": digest})]
 
     def ready(self) -> Health:
         """Ready if it responds to an authenticated PING."""
         words = _command("AUTH", self.password()) + _command("PING")
         try:
-            with socket.create_connection(
-                (ADDRESS, self.host.ports["redis"]), timeout=PROBE_SECONDS
-            ) as connection:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(PROBE_SECONDS)
+                connection.connect(str(self.socket))
                 connection.sendall(words)
                 answer = connection.recv(100)
                 while answer.count(b"\r\n") < 2 and not answer.startswith(b"-"):
@@ -75,9 +88,9 @@ class Redis:
         """
         return (
             "set-proc-title no\n"
-            f"bind {ADDRESS}\n"
-            f"port {self.host.ports['redis']}\n"
-            "protected-mode yes\n"
+            "port 0\n"
+            f'unixsocket "{self.socket}"\n'
+            "unixsocketperm 700\n"
             f"requirepass {self.password()}\n"
             'save ""\n'
             "appendonly no\n"

@@ -1,8 +1,9 @@
 // Command redis-server answers Redis clients from memory, with miniredis, the server that Argo CD's
 // own headless mode runs on. It stands in where no wheel with the real redis-server exists.
 //
-// It reads bind, port and requirepass as redis-server does: from a redis.conf, from stdin ("-") or
-// from --name value arguments. Other directives are ignored: it keeps nothing on disk.
+// It reads bind, port, unixsocket and requirepass as redis-server does: from a redis.conf, from stdin
+// ("-") or from --name value arguments. Other directives are ignored: it keeps nothing on disk. With
+// port 0 it listens on any free port, since miniredis can't do without one.
 package main
 
 import (
@@ -47,6 +48,14 @@ func run(arguments []string) error {
 		return fmt.Errorf("can't listen on %s: %w", address, err)
 	}
 	defer server.Close()
+	if path := wanted["unixsocket"]; path != "" {
+		listener, err := listen(path)
+		if err != nil {
+			return err
+		}
+		defer listener.Close()
+		go serve(server, listener)
+	}
 	fmt.Println("Ready to accept connections on", server.Addr())
 
 	stop := make(chan os.Signal, 1)
@@ -63,6 +72,24 @@ func run(arguments []string) error {
 			server.FastForward(now.Sub(last))
 			last = now
 		}
+	}
+}
+
+// listen replaces a socket that an earlier server left.
+func listen(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	return net.Listen("unix", path)
+}
+
+func serve(server *miniredis.Miniredis, listener net.Listener) {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		server.Server().ServeConn(connection)
 	}
 }
 
