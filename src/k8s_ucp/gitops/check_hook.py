@@ -270,15 +270,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _checked(options: argparse.Namespace) -> CheckResult:
     if options.repository == "core":
-        also = {"file", *transports_in(options.folder)}
+        also = _transports(options.folder)
         return check(options.kustomize, Checkout(core=options.folder), also=also)
     core = options.core if options.core and options.core.is_dir() else None
-    also = {"file", *(transports_in(core) if core else ())}
+    also = _transports(core)
     helm = Path(options.helm) if options.helm else None
     changed = options.changed.read_text("utf-8", "replace").splitlines()
     checkout = Checkout(core, options.folder)
     only = changed_apps(changed)
     return check(options.kustomize, checkout, only, changed=changed, also=also, helm=helm)
+
+
+def _transports(core: Path | None) -> set[str]:
+    """Those of the topology; without its file, those of repositories that are on this machine."""
+    return transports_in(core) if core and (core / "ucp.yaml").is_file() else {"file"}
 
 
 def _expire(code: int) -> Callable[..., None]:

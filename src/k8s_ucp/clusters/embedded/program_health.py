@@ -23,7 +23,7 @@ from k8s_ucp.loopback import ADDRESS
 SECONDS = 2.0
 HUNG_SECONDS = 15.0
 """Without any response for so long, a program hangs."""
-QUICK_SECONDS = 5.0
+QUICK_SECONDS = 10.0
 """The same where many clusters are checked often."""
 SETTLED_SECONDS = 60.0
 """A younger program may only be slow to start."""

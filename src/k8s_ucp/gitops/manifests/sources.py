@@ -80,20 +80,28 @@ def transports(topology: Topology) -> set[str]:
     named = [git.core, git.apps, *(each.repo for each in apps)]
     urls = [str(each) for each in named if each and "://" in str(each)]
     found = {each if is_http(each) else each.partition("://")[0] for each in urls}
-    return found | ({"file"} if git.provider == "local" else set())
+    return found | ({"file"} if _only_the_user_writes(topology) else set())
 
 
 def uses_ssh(topology: Topology) -> bool:
     """Whether what others write may have git connect over ssh, with the user's own keys.
 
-    Of a repository that ucp.yaml doesn't name they could read all that these keys open. Without
-    teams, only the user can write to local repositories.
+    Of a repository that ucp.yaml doesn't name they could read all that these keys open.
     """
-    git, teams = topology.spec.git, topology.spec.teams
-    named = [str(each) for each in (git.core, git.apps, *(each.repo for each in teams)) if each]
+    spec = topology.spec
+    named = [spec.git.core, spec.git.apps]
+    named += [each.repo for each in spec.apps] + [each.repo for each in spec.teams]
+    return _only_the_user_writes(topology) or any(_is_ssh(str(each)) for each in named if each)
+
+
+def _only_the_user_writes(topology: Topology) -> bool:
+    """To the repositories: they are on this machine, and no team has one."""
+    return topology.spec.git.provider == "local" and not topology.spec.teams
+
+
+def _is_ssh(url: str) -> bool:
     # Without a scheme: scp's short form, `git@host:path`.
-    by_ssh = any("://" not in each or each.split("://")[0].endswith("ssh") for each in named)
-    return by_ssh or (git.provider == "local" and not teams)
+    return "://" not in url or url.partition("://")[0].endswith("ssh")
 
 
 def is_http(address: str) -> bool:

@@ -20,6 +20,8 @@ from k8s_ucp.gitops.check_hook import main as check_of_a_push
 from k8s_ucp.gitops.manifests import kustomize as door
 from k8s_ucp.gitops.manifests.kustomize import BuildFailed, build
 from k8s_ucp.gitops.manifests.sources import FIELDS
+from k8s_ucp.topology import default
+from k8s_ucp.topology.text import topology_text
 from tests.conftest import CACHE
 from tests.integration.gitops.conftest import Repositories
 from tests.integration.gitops.promotion.git_servers import http_git
@@ -470,6 +472,21 @@ def words_of_the_hook(kustomize: Path, tmp_path: Path) -> list[str]:
         *("--kustomize", str(kustomize), "--repository", "apps", "--code", str(FINDINGS)),
         *("--folder", str(tmp_path / "apps"), "--changed", str(tmp_path / "changed")),
     ]
+
+
+def test_push_hook_refuses_file_urls_as_bases_if_there_are_teams(
+    base: Path, kustomize: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such a repository could be another team's, whoever may read it."""
+    overlay(tmp_path, f"resources: ['{base.as_uri()}?ref=v1']\n")
+    (tmp_path / "core").mkdir()
+    words = [*words_of_the_hook(kustomize, tmp_path), "--core", str(tmp_path / "core")]
+    topology = topology_text(default())
+    (tmp_path / "core" / "ucp.yaml").write_text(topology)
+    assert check_of_a_push(words) == 0
+    (tmp_path / "core" / "ucp.yaml").write_text(f"{topology}  teams:\n    - name: shop\n")
+    assert check_of_a_push(words) == FINDINGS
+    assert "transport 'file' not allowed" in capsys.readouterr().out
 
 
 def test_hook_of_an_earlier_version_still_refuses(

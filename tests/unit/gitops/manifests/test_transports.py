@@ -14,6 +14,8 @@ from k8s_ucp.topology import parse
     ("git", "spoken"),
     [
         ("", {"file"}),
+        ("teams: [{name: shop}]", set()),
+        ("apps: [{name: web, repo: 'file:///srv/web.git', revision: v1}]", {"file"}),
         ("git: {provider: url, core: 'https://h/c', apps: 'ssh://git@h/a'}", {"https", "ssh"}),
         ("git: {provider: url, core: 'https://h/c', apps: 'git@h:a'}", {"https"}),
         (
@@ -43,6 +45,7 @@ URL = "git: {provider: url, core: 'https://h/c', apps: 'https://h/a'}"
         ("teams: [{name: shop, repo: 'git@h:shop'}]", True),
         ("teams: [{name: shop, repo: 'https://h/shop'}]", False),
         (URL, False),
+        (f"{URL}\n  apps: [{{name: web, repo: 'ssh://git@h/web', revision: v1}}]", True),
         (URL.replace("https://h/a", "ssh://git@h/a"), True),
         (URL.replace("https://h/c", "git@h:c"), True),
     ],
