@@ -17,6 +17,9 @@ def read_kubeconfig(path: Path) -> dict[str, Any]:
         content = yaml_io.load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UcpError(f"failed to read the kubeconfig {path}: {error.strerror}") from error
+    except (yaml_io.YAMLError, ValueError):
+        # Without the cause, which may quote the credentials in the file.
+        raise UcpError(f"{path} is not a valid kubeconfig") from None
     if not isinstance(content, dict):
         raise UcpError(f"{path} is not a valid kubeconfig")
     return content

@@ -145,6 +145,18 @@ def test_no_password_is_in_an_argument(host: Host) -> None:
         assert password not in section(each)
 
 
+@pytest.mark.parametrize("content", ["", "\0" * 32])
+def test_a_redis_password_that_a_power_failure_destroyed_is_replaced(
+    host: Host, content: str
+) -> None:
+    password = Redis(host).password()
+    (host.folder("redis") / "password").write_text(content)
+    found = Redis(host).password()
+    assert len(found) >= 20
+    assert found not in (content, password)
+    assert Redis(host).password() == found
+
+
 def test_the_redis_password_is_reused_and_private(host: Host) -> None:
     password = Redis(host).password()
     assert len(password) >= 20

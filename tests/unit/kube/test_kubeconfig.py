@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import Kind, current_context
+from k8s_ucp.kube import Kind, current_context, read_kubeconfig
 
 
 def kubeconfig(
@@ -61,3 +62,12 @@ def test_api_paths_are_built_from_kinds() -> None:
     assert secret.path("argocd", "a/b") == "/api/v1/namespaces/argocd/secrets/a%2Fb"
     assert application.path() == "/apis/argoproj.io/v1alpha1/applications"
     assert node.path("ignored", "n") == "/api/v1/nodes/n"
+
+
+@pytest.mark.parametrize("content", [b"\0\0\0", b"a: [S3CR3T", b"\xff\xfe", b""])
+def test_a_damaged_file_is_no_kubeconfig(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "demo-core.yaml"
+    file.write_bytes(content)
+    with pytest.raises(UcpError, match="is not a valid kubeconfig") as caught:
+        read_kubeconfig(file)
+    assert "S3CR3T" not in str(caught.value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import secrets
 import socket
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ SOCKET = "redis.sock"
 SECRET = "argocd-redis"  # noqa: S105 (the name Argo CD gives it)
 NAMESPACE = ARGOCD_NAMESPACE
 MAX_MEMORY = "128mb"
+_PASSWORD = re.compile(r"[\w-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,15 @@ class Redis:
     def password(self) -> str:
         """Created once; in a private file, so that redis can start without the core cluster."""
         path = self.host.folder(NAME) / "password"
-        if not path.exists():
-            write_private_file(path, secrets.token_urlsafe(24))
-        return path.read_text("utf-8")
+        try:
+            found = path.read_text("ascii")
+        except (FileNotFoundError, ValueError):
+            found = ""
+        # A power failure can leave a file that is empty or contains zeros.
+        if not _PASSWORD.fullmatch(found):
+            found = secrets.token_urlsafe(24)
+            write_private_file(path, found)
+        return found
 
     def secret(self) -> dict[str, Any]:
         """The Secret in which Argo CD's own tools look for the password."""
