@@ -46,7 +46,7 @@ def ask(connection: socket.socket, *words: str) -> str:
 def test_stand_in_requires_the_password_and_keeps_values_until_they_expire(
     server: process.ProcessIdentity,
 ) -> None:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while not process.listeners(server.pid) and time.monotonic() < until:
         time.sleep(0.02)
     ((address, port),) = process.listeners(server.pid)
@@ -58,7 +58,7 @@ def test_stand_in_requires_the_password_and_keeps_values_until_they_expire(
         while True:
             try:
                 connection.connect("redis.sock")
-            except ConnectionRefusedError:
+            except (ConnectionRefusedError, FileNotFoundError):
                 assert time.monotonic() < until
                 time.sleep(0.02)
             else:
