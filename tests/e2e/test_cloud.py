@@ -41,7 +41,7 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: Workben
         until("everything is well", lambda: world.is_well(clusters="registered", applications=10))
         clusters = [each["cluster"] for each in world.status()["environments"]]
         assert all((each["provider"], each["simulated"]) == ("eks", True) for each in clusters)
-        config = json.loads(world.ucp("kubeconfig", "stage").stdout)
+        config = json.loads(world.ucp("kubeconfig", "stage", "-o", "json").stdout)
         assert config["current-context"] == clusters[0]["name"], "Crossplane's, from the core"
         refused = world.ucp("kubeconfig", "other", expect=2).stderr
         assert "available: demo-core, demo-prod, demo-stage" in refused
@@ -190,7 +190,7 @@ def a_function_of_users_composes(world: Workbench) -> None:
 
 def the_database_opens(world: Workbench) -> dict[str, str]:
     """Insert a row through the connection that the apps' mirror copied; return the connection."""
-    stage = Kube(json.loads(world.ucp("kubeconfig", "stage").stdout))
+    stage = Kube(json.loads(world.ucp("kubeconfig", "stage", "-o", "json").stdout))
     name = "shop-orders-connection"
 
     def opened() -> dict[str, str] | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from k8s_ucp.cli.command import declare, examples, invocation, option
+from k8s_ucp.cli.command import Output, declare, examples, invocation, notation, option
 from k8s_ucp.cli.topology_selection import chosen_view, cluster_names
 from k8s_ucp.clusters.user_contexts import change_file, merged, own_file, refuse_others
 from k8s_ucp.context import TopologyView
@@ -50,6 +49,9 @@ def kubeconfig(
             "--merge", None, "Merge it into your own kubeconfig and make it the current context."
         ),
     ] = False,
+    output: Annotated[
+        Literal["yaml", "json"], option("-o", None, "Output format: yaml or json.", "--output")
+    ] = "yaml",
 ) -> None:
     """Print a cluster's kubeconfig, which contains its admin credentials."""
     call = invocation(ctx)
@@ -64,7 +66,7 @@ def kubeconfig(
         provider = next(each for each in context.providers.values() if cluster in each.names())
         config = renamed(provider.kubeconfig(cluster), cluster)
     if not merge:
-        call.console.data(json.dumps(config, indent=2))
+        call.console.data(notation(config, Output(output)))
         return
     path = own_file()
 
