@@ -130,9 +130,13 @@ def events(text: str) -> Iterator[Any]:
     yield from YAML(typ="safe", pure=True).parse(text)
 
 
-def dump(data: Any) -> str:
-    """Serialize data as one document in block style; keeps the order of keys."""
+def dump(data: Any, *, width: int | None = None) -> str:
+    """Serialize data as one document in block style; keeps the order of keys.
+
+    width: maximum line length where text can be wrapped. Default: ruamel's.
+    """
     yaml = YAML(typ="safe", pure=True)
+    yaml.width = width
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     return written(yaml, data)

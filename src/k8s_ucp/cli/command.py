@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import sys
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -273,4 +274,5 @@ def notation(data: Any, output: Output | ListOutput) -> str:
         return json.dumps(data, indent=2)
     from k8s_ucp import yaml_io
 
-    return yaml_io.dump(data)
+    # As kubectl prints YAML: scripts find a value in the line of its key.
+    return yaml_io.dump(data, width=sys.maxsize)

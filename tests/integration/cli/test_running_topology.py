@@ -108,6 +108,8 @@ def test_kubeconfig_reaches_the_core_and_a_misspelled_name_is_corrected(
     file.write_text(running.ucp("kubeconfig", "core").stdout)
     same = json.loads(running.ucp("kubeconfig", "core", "-o", "json").stdout)
     assert YAML(typ="safe", pure=True).load(file) == same
+    authority = same["clusters"][0]["cluster"]["certificate-authority-data"]
+    assert f"certificate-authority-data: {authority}\n" in file.read_text()
     assert Kube.from_file(file).get(NAMESPACE, "ucp-clusters")
     ended = running.ucp("kubeconfig", "cor", expect=2)
     assert "available: demo-core" in ended.stderr

@@ -74,8 +74,8 @@ def test_the_examples_of_a_help_page_exist_with_their_flags(name: str) -> None:
         pages += getattr(command, "commands", {}).values()
         shown = (command.epilog or "").splitlines()[2:]
         for line in shown:
-            (each,) = re.findall(r"ucp [^)|>#]+", line.partition("  #")[0])
-            assert mistake(shlex.split(each)[1:]) is None, line
+            for each in re.findall(r"\bucp [^)|>#]+", line.partition("  #")[0]):
+                assert mistake(shlex.split(each)[1:]) is None, line
 
 
 def test_mistakes_in_documented_commands_are_found() -> None:

@@ -14,7 +14,14 @@ import pytest
 import typer
 
 from k8s_ucp.cli import main
-from k8s_ucp.cli.command import Invocation, declare, invocation, with_given_options
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    declare,
+    invocation,
+    notation,
+    with_given_options,
+)
 from k8s_ucp.cli.console import Console
 from k8s_ucp.cli.failures.bug_report import KEPT, summary, write_report
 from k8s_ucp.errors import UcpError, UsageError
@@ -376,6 +383,14 @@ def test_an_error_repeats_the_global_options(
     assert main.run(["status", "--workspace", str(tmp_path), "--topology", "a"]) == 2
     said = capsys.readouterr().err
     assert f"next: ucp start --workspace {tmp_path} --topology a\n" in said
+
+
+def test_yaml_has_a_long_value_in_the_line_of_its_key() -> None:
+    long = {"data": "LS0t" * 300, "text": "two words " * 60}
+    assert notation(long, Output.yaml).splitlines() == [
+        f"data: {long['data']}",
+        f"text: '{long['text']}'",
+    ]
 
 
 def test_a_deleted_current_folder_is_not_reported_as_a_bug(

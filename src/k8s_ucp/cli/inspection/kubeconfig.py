@@ -29,7 +29,7 @@ app = declare()
 @app.command(
     epilog=examples(
         "ucp kubeconfig stage > stage.yaml",
-        "kubectl --kubeconfig <(ucp kubeconfig stage) get pods -A",
+        "kubectl --kubeconfig stage.yaml get pods -A",
         "ucp kubeconfig stage --merge",
     )
 )
