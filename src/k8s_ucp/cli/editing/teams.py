@@ -146,7 +146,7 @@ def add(
         fill(repository, topology, team, template)
         topology = edit_topology(call, edit, subject=f"Add the team {name}")
     call.console.say(f"its repository: {repository.clone.url()}")
-    call.console.say(f"team {name} added; {how_far(call, topology, 'ucp team list')}")
+    call.console.say(f"team {name} added; {how_far(call, topology, 'ucp status --watch')}")
 
 
 @app.command(short_help="Remove a team: claims, apps, project, namespaces.")
