@@ -12,6 +12,7 @@ command that concerns a single object has its own file in `unfinished/` until it
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import time
@@ -71,9 +72,9 @@ class RunRecord:
         bad = (StepState.RUNNING, StepState.FAILED, StepState.CANCELLED)
         return [str(each["title"]) for each in self.steps if each["state"] in bad]
 
-    @property
+    @functools.cached_property
     def state(self) -> str:
-        """running, killed, done, failed or interrupted."""
+        """running, killed, done, failed or interrupted, when it was first asked for."""
         if self.outcome != "running":
             return self.outcome
         now = process.identify(self.pid) if self.pid else None
@@ -243,6 +244,9 @@ def unfinished(state: StateFolder) -> tuple[list[RunRecord], list[str]]:
     for path in (state.journal, *sorted(state.unfinished.glob("*.json"))):
         try:
             record = read(path)
+            if record and record.state == "killed":
+                # It may have ended since it was read; before that, a run writes its outcome.
+                record = read(path)
         except UnreadableJournal as error:
             problems.append(error.message)
         else:

@@ -124,6 +124,27 @@ def test_a_run_whose_process_no_longer_exists_was_killed(tmp_path: Path) -> None
         assert "was killed (0 of 1 steps done, in: Step 0)" in str(past)
 
 
+def test_a_run_that_ends_while_its_journal_is_read_was_not_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = StateFolder(tmp_path)
+    writing = Journal(state.journal, "start")
+    writing.note(event(StepState.RUNNING))
+
+    def ended(pid: int) -> None:
+        writing.end("done")
+
+    monkeypatch.setattr("k8s_ucp.process.identify", ended)
+    assert journal.unfinished(state) == ([], [])
+
+    writing.end("running")
+    monkeypatch.undo()
+    ((running,), _) = journal.unfinished(state)
+    assert running.state == "running"
+    monkeypatch.setattr("k8s_ucp.process.identify", ended)
+    assert "is running" in str(running)
+
+
 def test_a_command_of_several_parts_is_unfinished_until_all_succeed(tmp_path: Path) -> None:
     state = StateFolder(tmp_path)
     path = state.unfinished / "app-web.json"
