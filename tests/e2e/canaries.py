@@ -36,8 +36,11 @@ _HIDDEN = re.compile(r"(?i)pass|token|secret|private|key-data|keydata|^key$|^aut
 _LINE = re.compile(r"(?im)^\s*\S*(?:pass|token|secret|key-data)\S*\s*[=:]\s*(\S+)\s*$")
 _KEY_FILES = re.compile(r"\.key$|password|token|keys\.json$|account\.json$|kubeconfig")
 _PRIVATE = ("PRIVATE KEY", "AGE-SECRET-KEY-")
-_CERTIFICATE = base64.b64encode(b"-----BEGIN CERTIFICATE").decode()
-"""Beginning of a certificate, which is public in cloud descriptions and connection Secrets."""
+_CERTIFICATE = base64.b64encode(b"-----BEGIN CERTIFICAT").decode()
+"""Beginning of a certificate, which is public in cloud descriptions and connection Secrets.
+
+Its length is divisible by three, so that any continuation begins with the same characters.
+"""
 TELLS = frozenset({"kubeconfig", "get"})
 """Commands whose purpose is to print secrets."""
 ENDS = frozenset({"stop", "destroy", "recreate", "upgrade"})
