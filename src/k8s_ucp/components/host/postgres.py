@@ -221,8 +221,9 @@ class PostgresServer:
 
     def remove(self) -> None:
         """Delete it with its data; it must not run."""
-        if (record := self.record()) and not self.is_settled(record):
-            self.settle(record)
+        with suppress(UcpError):  # A full disk takes no record.
+            if (record := self.record()) and not self.is_settled(record):
+                self.settle(record)
         # What an interruption leaves counts as incomplete: the record becomes the mark, since a
         # full disk has no space for another file, and the mark is deleted after the data.
         if self._record.exists():
