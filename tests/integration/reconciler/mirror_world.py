@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from k8s_ucp import names
@@ -24,8 +26,8 @@ SOURCES = "crossplane-system"
 STAGE, PROD = "demo-stage", "demo-prod"
 ALL: dict[str, Any] = {"targetSelector": {}}
 _GROUP = "admissionregistration.k8s.io/v1"
-POLICY = Kind(_GROUP, "ValidatingAdmissionPolicy", "validatingadmissionpolicies")
-POLICY_BINDING = Kind(
+_POLICY = Kind(_GROUP, "ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+_POLICY_BINDING = Kind(
     _GROUP, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
 )
 CONNECTION = "connection.crossplane.io/v1alpha1"
@@ -52,6 +54,26 @@ def secret(name: str, namespace: str, data: dict[str, str], **parts: Any) -> Obj
         "data": encoded(data),
         **parts,
     }
+
+
+@contextlib.contextmanager
+def denying(
+    app: Kube, rule: dict[str, list[str]], validation: dict[str, str], denies: Callable[[], bool]
+) -> Iterator[None]:
+    """An admission policy of a cluster, in force. denies: whether it denies what it should."""
+    spec = {
+        "matchConstraints": {"resourceRules": [{"apiVersions": ["v1"], **rule}]},
+        "validations": [validation],
+    }
+    chosen = {"policyName": "denying", "validationActions": ["Deny"]}
+    try:
+        app.apply(_POLICY.object("denying", None, spec=spec), manager="test")
+        app.apply(_POLICY_BINDING.object("denying", None, spec=chosen), manager="test")
+        eventually(denies, "the policy is in force")
+        yield
+    finally:
+        app.delete(_POLICY_BINDING, "denying")
+        app.delete(_POLICY, "denying")
 
 
 class Mirrors:

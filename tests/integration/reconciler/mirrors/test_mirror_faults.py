@@ -13,12 +13,11 @@ from k8s_ucp.reconciler.mirrors import session
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.mirror_world import (
     ALL,
-    POLICY,
-    POLICY_BINDING,
     PROD,
     SOURCES,
     STAGE,
     Mirrors,
+    denying,
 )
 from tests.integration.reconciler.world import Clusters, eventually
 
@@ -106,16 +105,10 @@ def test_rights_revoked_in_one_namespace_do_not_stop_the_mirrors_of_a_cluster(
     mirrors.await_copy("db-0", DB, "paper")
     rule = {
         "apiGroups": ["rbac.authorization.k8s.io"],
-        "apiVersions": ["v1"],
         "operations": ["UPDATE"],
         "resources": ["roles"],
     }
     reverted = "object.metadata.namespace != 'paper' || !('watch' in object.rules[0].verbs)"
-    denied = {
-        "matchConstraints": {"resourceRules": [rule]},
-        "validations": [{"expression": reverted}],
-    }
-    chosen = {"policyName": "reverting", "validationActions": ["Deny"]}
     role = app.get(ROLE, name, "paper")
 
     def is_denied() -> bool:
@@ -126,18 +119,12 @@ def test_rights_revoked_in_one_namespace_do_not_stop_the_mirrors_of_a_cluster(
             return True
         return False
 
-    try:
-        app.apply(POLICY.object("reverting", None, spec=denied), manager="test")
-        app.apply(POLICY_BINDING.object("reverting", None, spec=chosen), manager="test")
-        eventually(is_denied, "the policy is in force")
+    with denying(app, rule, {"expression": reverted}, is_denied):
         app.patch(ROLE, name, "paper", {"rules": [{**role["rules"][0], "verbs": ["get"]}]})
         mirrors.await_ready("paper", "NamespaceRefused")
         mirrors.source("db-0", {"password": "second"}, labels={"tier": "db"})
         mirrors.await_copy("db-0", {"password": "second"})
         mirrors.await_ready("all")
-    finally:
-        app.delete(POLICY_BINDING, "reverting")
-        app.delete(POLICY, "reverting")
     mirrors.await_copy("db-0", {"password": "second"}, "paper")
     mirrors.await_ready("paper")
 

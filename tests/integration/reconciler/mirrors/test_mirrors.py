@@ -22,13 +22,12 @@ from k8s_ucp.kube import (
 from tests.integration.reconciler.mirror_world import (
     ALL,
     CONNECTION,
-    POLICY,
-    POLICY_BINDING,
     PROD,
     SOURCES,
     STAGE,
     Mirrors,
     decoded,
+    denying,
     encoded,
     secret,
 )
@@ -384,30 +383,15 @@ def test_a_secrets_values_in_a_clusters_refusal_reach_neither_status_nor_log(
     """An admission policy of the app cluster may quote the object that it refuses."""
     mirrors.started()
     app = mirrors.app()
-    rule = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE"],
-        "resources": ["secrets"],
+    rule = {"apiGroups": [""], "operations": ["CREATE"], "resources": ["secrets"]}
+    quoting = {
+        "expression": "object.metadata.name != 'db-conn'",
+        "messageExpression": "'got ' + object.data.password",
     }
-    quotes = "'got ' + object.data.password"
-    spec = {
-        "matchConstraints": {"resourceRules": [rule]},
-        "validations": [
-            {"expression": "object.metadata.name != 'db-conn'", "messageExpression": quotes}
-        ],
-    }
-    chosen = {"policyName": "quoting", "validationActions": ["Deny"]}
-    try:
-        app.apply(POLICY.object("quoting", None, spec=spec), manager="test")
-        app.apply(POLICY_BINDING.object("quoting", None, spec=chosen), manager="test")
-        eventually(lambda: _refuses(app), "the policy is in force")
+    with denying(app, rule, quoting, lambda: _refuses(app)):
         mirrors.source("db-conn", DB)
         mirrors.syncer("db", PAPER)
         message = mirrors.await_ready("db", "Refused") and mirrors.message("db")
-    finally:
-        app.delete(POLICY_BINDING, "quoting")
-        app.delete(POLICY, "quoting")
     assert "the cluster rejected it" in message
     assert "got …" in message
     told = [*mirrors.core.list_all(EVENT), mirrors.status("db"), mirrors.world.logs.getvalue()]
