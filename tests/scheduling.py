@@ -46,12 +46,10 @@ _PLACE_IN_CHAIN = {file: place for chain in CHAINS for place, file in enumerate(
 _FIRST = {file: chain[0] for chain in CHAINS for file in chain}
 
 _TOGETHER = (
-    "tests/integration/reconciler/mirrors/",
-    "tests/integration/reconciler/registration/",
     "tests/integration/reconciler/",
     "tests/contracts/test_managed_",
 )
-"""Prefixes of files whose tests share control planes; the first that fits counts."""
+"""Prefixes of files whose tests share control planes."""
 
 _ON_KIND_LAST = "tests/e2e/test_kind_environment.py"
 """It restarts Docker near its end, as the shared topology on kind does: both workers then wait for
@@ -64,8 +62,6 @@ LONG = (
     "tests/e2e/test_walkthroughs.py",
     "tests/integration/reconciler/",
     "tests/e2e/test_cloud.py",
-    "tests/integration/reconciler/registration/",
-    "tests/integration/reconciler/mirrors/",
     "tests/integration/cli/test_running_topology.py",
     "tests/e2e/test_existing_core.py",
     "tests/integration/gitops/promotion/test_kill.py",

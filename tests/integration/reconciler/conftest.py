@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.components import manifests
@@ -21,7 +20,7 @@ from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.gitops.manifests.yaml_text import load_all
 from k8s_ucp.kube import Kube
 from k8s_ucp.tools.toolbox import Toolbox
-from tests.control_planes import made_with, start_what_ended
+from tests.control_planes import made, made_with, start_what_ended
 from tests.end_of_run import ends_with_this_run
 from tests.integration.reconciler.access.token_endpoint import Endpoint, token_endpoint
 from tests.integration.reconciler.mirror_world import empty_mirrors
@@ -60,15 +59,10 @@ def planes(toolbox: Toolbox) -> Iterator[Planes]:
     try:
         with ThreadPoolExecutor(3) as pool:
             coming = pool.submit(made_with, provider, "test-core", toolbox, kinds(toolbox))
-            made = [
-                pool.submit(provider.create, ClusterRequest(each), lambda line: None)
-                for each in clusters
-            ]
-        for each in made:
-            each.result()
+            others = {each: pool.submit(made, provider, each) for each in clusters}
         core = coming.result()
         make_room(core)
-        apps = {each: Kube(provider.kubeconfig(each)) for each in clusters}
+        apps = {name: each.result() for name, each in others.items()}
         yield Planes(provider, folder, core, apps)
     finally:
         for name in provider.names():

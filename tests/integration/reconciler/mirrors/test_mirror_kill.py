@@ -237,7 +237,7 @@ def storm(world: Clusters, planes: Planes, folder: Path, seconds: float, seed: i
 def test_mirrors_survive_seconds_of_random_changes_under_sigkill(
     world: Clusters, planes: Planes, tmp_path: Path
 ) -> None:
-    storm(world, planes, tmp_path, seconds=15, seed=3)
+    storm(world, planes, tmp_path, seconds=8, seed=3)
 
 
 @pytest.mark.soak
