@@ -304,15 +304,6 @@ def test_second_command_is_refused_while_one_is_running(running: Workbench) -> N
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_rerun_of_start_writes_nothing(running: Workbench) -> None:
-    made = password(running, ORDERS)
-    refs = running.git(running.gitops / "core.git", "show-ref")
-    running.ucp("start", "--yes")
-    assert running.git(running.gitops / "core.git", "show-ref") == refs
-    assert password(running, ORDERS) == made
-
-
-@pytest.mark.usefixtures("started_with_a_database")
 def test_interrupted_removal_of_an_app_is_continued(running: Workbench) -> None:
     """After the first of its two pushes, which equals a start with a deleted entry."""
     file = running.workspace / "ucp.yaml"

@@ -41,6 +41,8 @@ from .stack import PROGRAMS, Stack, stack
 pytestmark = pytest.mark.engines
 
 FUNCTION = Kind("pkg.crossplane.io/v1", "Function", "functions", namespaced=False)
+KILLED_ALONE = ("redis", argocd.CONTROLLER, "function", "watcher")
+"""End-to-end tests kill all programs, several at once."""
 BACK_SECONDS = 150.0
 """Generous timeout of a restart; the benchmarks measure how long it takes on an idle machine."""
 
@@ -402,7 +404,13 @@ def conditions(kube: Kube, name: str, kind: Kind = POSTGRES) -> dict[str, tuple[
     return {each["type"]: (each["status"], each.get("message", "")) for each in found}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        each if each in KILLED_ALONE else pytest.param(each, marks=pytest.mark.soak)
+        for each in PROGRAMS
+    ],
+)
 def test_a_killed_program_is_restarted(running: Stack, name: str) -> None:
     killed = running.pid(name)
     os.kill(killed, signal.SIGKILL)
