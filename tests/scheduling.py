@@ -24,12 +24,12 @@ CHAINS = (
         "tests/e2e/test_lifecycle.py",
         "tests/e2e/test_promotion.py",
         "tests/e2e/test_faults.py",
+        "tests/e2e/test_mirrors.py",
         "tests/e2e/test_corpus.py",
         "tests/e2e/test_upgrade.py",
     ),
     (
         "tests/e2e/test_walkthroughs.py",
-        "tests/e2e/test_mirrors.py",
         "tests/e2e/test_migration.py",
     ),
     (

@@ -77,6 +77,14 @@ def demo(request: pytest.FixtureRequest) -> Iterator[Workbench]:
         assert world.processes() == []
 
 
+@pytest.fixture
+def started(demo: Workbench) -> Workbench:
+    """The shared topology, started again if another test has stopped it."""
+    if not demo.status()["core"]["ready"]:
+        demo.ucp("start", "--yes")
+    return demo
+
+
 @pytest.fixture(scope="package")
 def newcomer(toolbox: Toolbox) -> Iterator[Workbench]:
     """The workspace in which the pages of docs/ are followed, before its first start."""

@@ -9,25 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp import plans
 from k8s_ucp.kube import APPLICATION
 from k8s_ucp.process import identify, is_running, spawn, terminate
-from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
-from tests.e2e.embedded_topology import (
-    PROCESSES,
-    TOGETHER,
-    named,
-    names_of_processes,
-    well,
-)
-from tests.e2e.interruption_points import cut_somewhere
+from tests.e2e.embedded_topology import PROCESSES, TOGETHER, named, well
 from tests.e2e.world import Workbench, until
 
 pytestmark = pytest.mark.parametrize("demo", ["embedded"], indirect=True)
 
+AT_ONCE = [each for each in TOGETHER if each != "supervisord"]
+"""All groups but supervisord, which test_engines.py kills on a core without app clusters."""
 
-@pytest.mark.parametrize("killed", TOGETHER.values(), ids=TOGETHER)
+
+@pytest.mark.parametrize("killed", [TOGETHER[each] for each in AT_ONCE], ids=AT_ONCE)
 def test_processes_that_are_killed_at_once_are_restarted(
     demo: Workbench, killed: list[tuple[str, str]]
 ) -> None:
@@ -66,25 +60,6 @@ def test_no_process_runs_twice(demo: Workbench) -> None:
         count = len(named(demo, program, detail))
         if detail or program in ("redis-server", "crossplane", "watcher", "supervisord"):
             assert count == 1, (program, detail, count)
-
-
-def test_killed_stop_and_killed_start_are_continued_by_a_rerun(demo: Workbench) -> None:
-    """Each is killed at a point of its plan that the seed chooses; the soak uses all points."""
-    until("well before", lambda: well(demo))
-    before, running = demo.uids(), names_of_processes(demo)
-    topology = load(demo.workspace / "ucp.yaml")
-    for command, plan in (("stop", plans.stop()), ("start", plans.start(topology))):
-        killed = cut_somewhere(demo, plan, command, "--yes")
-        if killed:
-            (left,) = demo.status()["unfinished"]
-            assert (left["state"], left["command"].split()[-2:]) == ("killed", [command, "--yes"])
-        told = demo.ucp(command, "--yes").stderr
-        assert ("continuing from there" in told) is killed
-        assert demo.status()["unfinished"] == []
-        assert (demo.processes() == []) is (command == "stop")
-    until("the same state", lambda: well(demo))
-    assert demo.uids() == before
-    assert names_of_processes(demo) == running
 
 
 def test_topology_recovers_from_a_power_cut_and_spares_a_reused_pid(

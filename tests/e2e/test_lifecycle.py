@@ -23,6 +23,7 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
+from k8s_ucp import plans
 from k8s_ucp.clusters.existing.adoption import MARK, MARK_NAMESPACE
 from k8s_ucp.kube import (
     APPLICATION,
@@ -33,13 +34,20 @@ from k8s_ucp.kube import (
     NAMESPACE,
     SECRET,
 )
+from k8s_ucp.topology import load
 from tests.changing_files import modes_below, paths_below
 from tests.e2e.added_environment import (
     add_eu_to_apps,
     add_eu_to_core,
 )
 from tests.e2e.echo_app import answer, image
-from tests.e2e.embedded_topology import PROCESSES, host_placement, named, well
+from tests.e2e.embedded_topology import (
+    PROCESSES,
+    host_placement,
+    named,
+    names_of_processes,
+    well,
+)
 from tests.e2e.existing_environment import (
     ENVIRONMENT,
     NAME,
@@ -48,12 +56,21 @@ from tests.e2e.existing_environment import (
     refuses_another_workspace,
     their_environment,
 )
-from tests.e2e.interruption_points import RETURN, cut_at_one_of, dice_of, points_of_steps
+from tests.e2e.interruption_points import (
+    RETURN,
+    cut_at_one_of,
+    cut_somewhere,
+    dice_of,
+    points_of_steps,
+)
+from tests.e2e.mirrored_secret import SYNCER, connection, password
 from tests.e2e.world import Workbench, until
 from tests.integration.board.sources import Client
 from tests.terminal import run_in_terminal, seen
 
 if TYPE_CHECKING:
+    from k8s_ucp.context import StartContext
+    from k8s_ucp.engine.pipeline import Plan
     from k8s_ucp.tools.toolbox import Toolbox
 
 
@@ -472,12 +489,20 @@ def hands(item: dict[str, Any]) -> list[tuple[str, str, str]]:
     return sorted(found)
 
 
-def test_environment_is_created_by_two_commits(demo: Workbench) -> None:
-    with demo.commit("core", "Add the environment eu") as clone:
+def test_environment_is_created_by_two_commits_and_gets_mirrored_secrets(demo: Workbench) -> None:
+    core = demo.kube("core")
+    core.create(connection("first"))
+    with demo.commit("core", "Add the environment eu, and a mirror to all") as clone:
         add_eu_to_core(clone)
+        (clone / "mirrors/db.yaml").write_text(SYNCER)
     with demo.commit("apps", "Run echo on eu") as clone:
         add_eu_to_apps(clone)
     until("eu is up", lambda: healthy(demo, "echo-eu", "0.9.3"), seconds=240)
+    until("eu has the Secret", lambda: password(demo, "eu") == "first")
+    core.delete(SECRET, "quotes-conn", "crossplane-system")
+    with demo.commit("core", "Stop mirroring") as clone:
+        (clone / "mirrors/db.yaml").unlink()
+    until("the mirror is gone", lambda: not demo.status()["mirrors"])
     environments = {each["name"]: each for each in demo.status()["environments"]}
     assert environments["eu"]["cluster"]["registered"] is True
     assert image(demo.kube("eu")) == "ealen/echo-server:0.9.3"
@@ -764,7 +789,8 @@ def test_stop_leaves_nothing_running_and_start_restores_everything(
     }
     if not demo.real:
         assert {f"process {each}" for each in ("redis", "argocd-server", "reconciler")} <= ended
-    demo.ucp("stop", "--yes")
+    names = names_of_processes(demo)
+    killed_and_continued(demo, plans.stop(), "stop")
     stopped = files(demo.workspace)
     assert {each["action"] for each in planned(demo, "stop")} <= {"keep", "change"}
     coming = planned(demo, "start")
@@ -782,13 +808,25 @@ def test_stop_leaves_nothing_running_and_start_restores_everything(
     }
     for name, head in heads.items():
         assert demo.git(demo.gitops / f"{name}.git", "rev-parse", "main") == head
-    demo.ucp("start", "--yes")
+    killed_and_continued(demo, plans.start(load(demo.workspace / "ucp.yaml")), "start")
     assert running(demo) == before
     made = {each["object"] for each in coming if each["action"] in ("create", "change", "wait")}
     assert {f"cluster {each}" for each in demo.clusters()} <= made
     assert {f"component {each['name']}" for each in demo.status()["components"]} <= made
-    # kind's clusters are created anew.
-    assert demo.real or demo.uids() == uids
+    if not demo.real:  # kind's clusters are created anew.
+        assert demo.uids() == uids
+        assert names_of_processes(demo) == names
+
+
+def killed_and_continued(demo: Workbench, plan: Plan[StartContext], command: str) -> None:
+    """Kill an embedded topology's command at a point that the seed chooses; run it again."""
+    killed = not demo.real and cut_somewhere(demo, plan, command, "--yes")
+    if killed:
+        (left,) = demo.status()["unfinished"]
+        assert (left["state"], left["command"].split()[-2:]) == ("killed", [command, "--yes"])
+    told = demo.ucp(command, "--yes").stderr
+    assert ("continuing from there" in told) is killed
+    assert demo.status()["unfinished"] == []
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)

@@ -17,14 +17,6 @@ from tests.e2e.world import Workbench, until
 ECHO = "ealen/echo-server"
 
 
-@pytest.fixture
-def started(demo: Workbench) -> Workbench:
-    """The shared topology, started again if another test has stopped it."""
-    if not demo.status()["core"]["ready"]:
-        demo.ucp("start", "--yes")
-    return demo
-
-
 def promote(world: Workbench, *words: str, expect: int = 0) -> dict[str, Any]:
     done = world.ucp("promote", "echo", *words, "-o", "json", expect=expect)
     found: dict[str, Any] = json.loads(done.stdout)

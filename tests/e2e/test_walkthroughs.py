@@ -38,6 +38,7 @@ def test_page_everything_from_scratch_works(newcomer: Workbench) -> None:
     assert names == ["stage", "prod"]
 
 
+@pytest.mark.slow
 def test_page_a_new_version_works(reader: Workbench) -> None:
     said = follow(reader, "a-new-version")
     assert "0.9.3" in said["ucp history echo"]
@@ -49,6 +50,7 @@ def test_page_a_new_version_works(reader: Workbench) -> None:
     )
 
 
+@pytest.mark.slow
 def test_page_a_new_service_with_a_database_works(reader: Workbench) -> None:
     def has_its_database() -> None:
         """Check that the Deployment reads the copy of its Syncer."""

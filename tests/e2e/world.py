@@ -345,7 +345,7 @@ class Workbench:
 def until(what: str, met: Callable[[], Any], seconds: float = 300) -> Any:
     """Wait for `met` to return something true, and return it; errors count as not yet.
 
-    It sleeps three times as long as a call takes, to leave processor time for the work.
+    It sleeps five times as long as a call takes, to leave processor time for the work.
     """
     deadline = time.monotonic() + seconds
     last: object = None
@@ -357,5 +357,5 @@ def until(what: str, met: Callable[[], Any], seconds: float = 300) -> Any:
         else:
             if last:
                 return last
-        time.sleep(max(0.2, 3 * (time.monotonic() - looked)))
+        time.sleep(max(0.2, 5 * (time.monotonic() - looked)))
     raise AssertionError(f"{what}: not within {seconds} s; last: {last!r}")
