@@ -6,6 +6,7 @@ Writes plain text itself; rich is loaded only for the live view of steps.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import termios
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -128,6 +130,23 @@ _CONTROLS = {
     )
     if chr(code) not in "\n\t"
 }
+
+
+def silence_closed_terminal() -> bool:
+    """Write nothing more to a terminal that was closed, which fails; returns whether it was."""
+    closed = [descriptor for descriptor in (1, 2) if _is_closed_terminal(descriptor)]
+    for descriptor in closed:
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), descriptor)
+    return bool(closed)
+
+
+def _is_closed_terminal(descriptor: int) -> bool:
+    try:
+        os.write(descriptor, b"")
+    except OSError as error:
+        return error.errno == errno.EIO
+    return False
 
 
 class StepsView(AbstractContextManager["StepsView"]):
@@ -258,7 +277,8 @@ def _no_echo() -> Iterator[None]:
         yield
     finally:
         # Discard what was typed meanwhile: the shell would run it.
-        termios.tcsetattr(0, termios.TCSAFLUSH, before)
+        with contextlib.suppress(termios.error):  # The terminal was closed.
+            termios.tcsetattr(0, termios.TCSAFLUSH, before)
 
 
 def _in_foreground() -> bool:

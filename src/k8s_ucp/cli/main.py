@@ -251,9 +251,9 @@ def main() -> None:
     # Nobody else may write to files that we create, since files in repositories would run as the
     # user; private files are created as such.
     os.umask(os.umask(0o077) | 0o022)
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # the caller closed it
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (used until the end)
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 (used until the end)
     # Like stderr: names in repositories and paths may be no UTF-8, or not in the user's encoding.
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -315,8 +315,12 @@ _UNWRITABLE = (errno.EROFS, errno.EACCES)
 _LIMITS = {
     errno.EMFILE: "ulimit -n 4096",
     errno.ENFILE: "close programs: the machine's limit of open files is reached",
+    errno.EAGAIN: "raise the limit of processes and threads (ulimit -u), or end some of them",
+    errno.ENOMEM: "close programs: the machine has too little memory",
+    errno.EIO: "check the disk: dmesg lists its errors",
 }
-"""Limits of the machine that a command can reach anywhere, with advice."""
+"""Limits and errors of the machine that a command can meet anywhere, with advice."""
+_NO_THREAD = "can't start new thread"
 
 
 def _advise_ownership(error: BaseException | None) -> str | None:
@@ -337,6 +341,10 @@ def _advise_on_machine(error: OSError) -> str | None:
 
 def _failed(error: Exception, arguments: Sequence[str]) -> int:
     """Print usage errors of typer in our format; anything unexpected is a bug, with a report."""
+    if str(error) == _NO_THREAD:  # Python's error lacks the number of the system's.
+        error = OSError(errno.EAGAIN, _NO_THREAD)
+    if isinstance(error, OSError) and error.errno == errno.EIO and _is_unread():
+        return UcpError.exit_code
     if isinstance(error, PermissionError) and (advice := _advise_ownership(error)):
         _write_error(f"{error.filename}: {error.strerror}", advice)
         return UcpError.exit_code
@@ -440,6 +448,13 @@ def _command_path(arguments: Sequence[str]) -> str:
             command = _load(each, []) if path == "ucp" else commands[each]
             path, commands = f"{path} {each}", getattr(command, "commands", {})
     return path
+
+
+def _is_unread() -> bool:
+    """Whether our terminal was closed, as under a shell that had left us in the background."""
+    from k8s_ucp.cli.console import silence_closed_terminal
+
+    return silence_closed_terminal()
 
 
 def _leave_quietly() -> int:

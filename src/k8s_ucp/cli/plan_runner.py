@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation, Output
-from k8s_ucp.cli.console import Console
+from k8s_ucp.cli.console import Console, silence_closed_terminal
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine import journal, pipeline
 from k8s_ucp.engine.journal import Journal
@@ -165,6 +165,7 @@ def alone(workspace: Workspace, topology: str) -> Iterator[None]:
 
 
 def _interrupt(number: int, _: object) -> None:
+    silence_closed_terminal()
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,9 +15,10 @@ import pytest
 from k8s_ucp.cli.console import Console
 from k8s_ucp.cli.plan_runner import end_like_ctrl_c, run_plan
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.pipeline import Plan, Report, Step, Task
+from k8s_ucp.engine.pipeline import Plan, Report, RunInterrupted, Step, Task
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import Workspace
+from tests.e2e.world import until
 from tests.unit.gitops.topologies import demo
 
 
@@ -56,6 +58,54 @@ def test_log_has_every_line_of_a_failure(tmp_path: Path) -> None:
     assert "it is full" in said
     assert "next: ucp start" in said
     assert "s3cret" not in log
+
+
+INTERRUPTED_BY_THE_TERMINAL = """
+import os, sys
+from pathlib import Path
+from k8s_ucp.cli.console import Console
+from k8s_ucp.cli.plan_runner import run_plan
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.pipeline import Plan, RunInterrupted, Step, Task
+from k8s_ucp.workspace import Workspace
+from tests.e2e.world import until
+from tests.unit.gitops.topologies import demo
+
+os.open(os.ttyname(0), os.O_RDWR)  # It becomes the terminal of this session.
+
+def wait(context, report):
+    Path("waits").touch()
+    context.cancel.pause(60)
+
+try:
+    plan = Plan("start", (Task(Step("wait", "Wait", wait)),))
+    run_plan(plan, StartContext(Workspace.at(Path.cwd()), demo()), Console())
+except RunInterrupted as error:
+    sys.exit(error.exit_code)
+"""
+
+
+@pytest.mark.parametrize("terminal", ["xterm", "dumb"])
+def test_a_closed_terminal_interrupts_a_plan_like_ctrl_c(tmp_path: Path, terminal: str) -> None:
+    """Writing to the terminal fails from then on, before the steps have ended."""
+    ours, theirs = os.openpty()
+    running = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED_BY_THE_TERMINAL],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": terminal, "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    try:
+        until("the step waits", lambda: (tmp_path / "waits").exists())
+    finally:
+        os.close(ours)
+    assert running.wait(60) == RunInterrupted.exit_code
+    journal = (tmp_path / ".ucp/demo/journal.json").read_text()
+    assert json.loads(journal)["outcome"] == "interrupted"
 
 
 def test_a_plan_runs_on_a_terminal_of_another_session() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -52,6 +53,9 @@ def command(monkeypatch: pytest.MonkeyPatch) -> list[Invocation]:
         "bug": RuntimeError("oops password=hunter2"),
         "interrupt": KeyboardInterrupt(),
         "pipe": BrokenPipeError(),
+        "thread": RuntimeError("can't start new thread"),
+        "fork": OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)),
+        "memory": OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
     }
 
     @app.command()
@@ -110,6 +114,17 @@ def test_each_kind_of_failure_has_its_exit_code(
         assert report.stat().st_mode & 0o777 == 0o600
         assert "Traceback" in report.read_text()
         assert "hunter2" not in report.read_text()
+
+
+@pytest.mark.parametrize(
+    ("failure", "advice"), [("thread", "ulimit -u"), ("fork", "ulimit -u"), ("memory", "memory")]
+)
+def test_a_limit_of_the_machine_is_no_bug(
+    command: list[Invocation], failure: str, advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["probe", failure]) == 1
+    assert advice in capsys.readouterr().err.partition("next: ")[2]
+    assert len(command) == 1
 
 
 @pytest.mark.parametrize(
@@ -291,6 +306,20 @@ def test_the_end_of_a_command_runs_exit_functions_and_writes_all_output() -> Non
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert ended.stdout == "last at exit\n"
+
+
+def test_closed_input_is_empty(tmp_path: Path) -> None:
+    """As of a service or a CI job without one."""
+    script = f"{sys.executable} -m k8s_ucp.cli.main promote --batch - <&-"
+    ended = subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == UsageError.exit_code, ended.stderr
 
 
 def test_closed_output_is_no_error() -> None:
