@@ -60,14 +60,21 @@ unchecked() {{ # WHY
   echo "this push was not checked: $1" >&2
   exit 0
 }}
+full() {{ # What the check needs to know, or has found, is missing.
+  echo "this push is rejected because $work can't be written" >&2
+  echo '  next: free disk space (df -h), or set TMPDIR to another folder' >&2
+  exit 1
+}}
 test -x "$python" && test -x "$kustomize" ||
   unchecked 'python or kustomize was moved or deleted; next: ucp start'
+temporary=${{TMPDIR:-/tmp}}
+test -d "$temporary" && test -w "$temporary" || temporary=/tmp
 # Ignore replace objects: those who read the repository don't have them.
 export GIT_NO_REPLACE_OBJECTS=1
 # Remove files of hooks that were killed.
-find "${{TMPDIR:-/tmp}}/" -maxdepth 1 -name 'ucp-check.??????' -user "$(id -u)" -mmin +60 \\
+find "$temporary/" -maxdepth 1 -name 'ucp-check.??????' -user "$(id -u)" -mmin +60 \\
   -exec rm -rf {{}} + 2>/dev/null
-work=$(mktemp -d "${{TMPDIR:-/tmp}}/ucp-check.XXXXXX") ||
+work=$(mktemp -d "$temporary/ucp-check.XXXXXX") ||
   unchecked 'failed to create a temporary folder'
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -126,7 +133,7 @@ while read -r old new ref; do
     exit 1
   fi
   git diff-tree -r --name-only --no-renames "$old" "$new" >"$work/changed" 2>/dev/null ||
-    echo '*' >"$work/changed"
+    echo '*' >"$work/changed" || full
   # A push of the backup alone needs no check: it is encrypted, and no manifest uses it.
   test {name} = apps || grep -qv '^backup/' "$work/changed" || continue
   is_checked "$new" && continue
@@ -140,6 +147,7 @@ while read -r old new ref; do
   case $? in
     0) test -s "$work/warnings" || continue ;;
     1) unchecked "$(tail -n 1 "$work/log"); next: ucp start" ;;
+    *) test -s "$work/findings" || full ;;
   esac
   mv "$work/warnings" "$work/warned"
   : >"$work/before"

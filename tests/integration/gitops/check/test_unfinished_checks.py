@@ -43,12 +43,12 @@ def clone(tmp_path: Path) -> Path:
     return clone
 
 
-def _check_by(tmp_path: Path, script: str) -> None:
+def _check_by(tmp_path: Path, script: str, name: str = "apps") -> None:
     """Replace the check of the remote's hook by a shell script, which gets the same arguments."""
     program = tmp_path / "check"
     program.write_text(f"#!/bin/sh\n{script}\nexit {FINDINGS}\n")
     program.chmod(0o755)
-    ensure_check_hook(tmp_path / "apps.git", "apps", python=program, kustomize=program)
+    ensure_check_hook(tmp_path / "apps.git", name, python=program, kustomize=program)
 
 
 @pytest.mark.parametrize("words", [TIMED_OUT, ".: failed to check: KeyError: 'x' [check-failed]"])
@@ -76,3 +76,40 @@ def test_nothing_is_said_about_errors_that_the_commit_before_has(
     said = _git(clone, "push", "--quiet", "origin", "main")
     assert "not checked" not in said
     assert said.endswith("exit 0")
+
+
+def test_a_push_is_refused_if_the_folder_of_its_check_is_full(clone: Path, tmp_path: Path) -> None:
+    """It was accepted: the changed paths could not be written, so none seemed to be changed."""
+    bare = tmp_path / "apps.git"
+    _git(clone, "push", "--quiet", "origin", "main:pushed")
+    _check_by(tmp_path, "exit 0", name="core")
+    line = "refs/heads/main refs/heads/pushed refs/heads/main\n"
+    done = subprocess.run(
+        # A limit of 0 bytes for files stands in for the full disk.
+        ["sh", "-c", """trap '' XFSZ; ulimit -f 0; exec "$0" """, "hooks/pre-receive"],
+        cwd=bare,
+        input=line,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "can't be written" in done.stderr
+    assert "next: free disk space" in done.stderr
+    assert done.returncode == 1
+
+
+def test_a_push_is_refused_if_the_errors_of_its_check_are_lost(clone: Path, tmp_path: Path) -> None:
+    """Such as on a full disk; without errors it would not have failed."""
+    _check_by(tmp_path, "")
+    said = _git(clone, "push", "--quiet", "origin", "main")
+    assert "can't be written" in said
+    assert said.endswith("exit 1")
+
+
+def test_a_push_is_checked_although_the_temporary_folder_is_missing(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "deleted"))
+    _check_by(tmp_path, 'case "$*" in */new*) echo ".: an error" ;; *) exit 0 ;; esac')
+    said = _git(clone, "push", "--quiet", "origin", "main")
+    assert "this push is rejected because it adds errors" in said
