@@ -225,14 +225,18 @@ def is_damage(words: str) -> bool:
 
 
 _DAMAGE = re.compile(
-    r"crc mismatch|cannot parse|unexpected EOF|corrupt|invalid database|^panic: ", re.I | re.M
+    r"crc mismatch|cannot parse|unexpected EOF|corrupt|invalid database"
+    r"|^panic: |^fatal error: fault$",
+    re.I | re.M,
 )
-"""Truncated files make etcd panic."""
+"""Truncated files make etcd panic, or read memory that no file is behind: a fault."""
 _DISK = re.compile(r"no space left|permission denied|read-only file system", re.I)
 _DAMAGE_ADVICE = (
     "its data is damaged; of an environment: ucp recreate --env NAME; of the core cluster: "
     "ucp stop --delete-data, then ucp recreate"
 )
 """For etcd, which can't start again with such data."""
-_ERROR = re.compile(r'^[EF]\d{4} |"level":"(error|fatal|panic)"|^([Ee]rror|panic)\b')
+_ERROR = re.compile(
+    r'^[EF]\d{4} |"level":"(error|fatal|panic)"|^([Ee]rror|panic)\b|^(fatal error|runtime): '
+)
 """Errors in the formats of klog, of etcd's JSON and of the Go runtime."""

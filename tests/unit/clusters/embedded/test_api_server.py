@@ -14,18 +14,11 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.loopback import ADDRESS
 
 
-@pytest.mark.parametrize(
-    ("error", "damaged"),
-    [("walpb: crc mismatch", True), ("bind: address already in use", False)],
-)
-def test_damaged_data_of_etcd_is_reported_with_the_commands_that_replace_it(
-    tmp_path: Path, error: str, damaged: bool
-) -> None:
-    folder = ClusterFolder(tmp_path, "one")
-    log = folder.log("etcd")
-    log.parent.mkdir(parents=True)
-    line = {"level": "fatal", "msg": "discovery failed", "error": error, "stacktrace": "main.go"}
-    log.write_text(json.dumps(line, separators=(",", ":")) + "\n")
+def _death_of_etcd(folder: Path, log: str) -> UcpError:
+    """The error for a cluster whose etcd wrote this log and exited."""
+    cluster = ClusterFolder(folder, "one")
+    cluster.log("etcd").parent.mkdir(parents=True)
+    cluster.log("etcd").write_text(log)
     config = {
         "current-context": "one",
         "contexts": [{"name": "one", "context": {"cluster": "one", "user": "one"}}],
@@ -33,9 +26,33 @@ def test_damaged_data_of_etcd_is_reported_with_the_commands_that_replace_it(
         "users": [{"name": "one", "user": {"token": "none"}}],
     }
     with pytest.raises(UcpError) as caught:
-        wait_serving(folder, config, until=time.monotonic() + 10)
-    assert caught.value.message == f"etcd of cluster one exited: discovery failed: {error}"
-    assert ("ucp recreate" in (caught.value.next or "")) is damaged
+        wait_serving(cluster, config, until=time.monotonic() + 10)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("error", "damaged"),
+    [("walpb: crc mismatch", True), ("bind: address already in use", False)],
+)
+def test_damaged_data_of_etcd_is_reported_with_the_commands_that_replace_it(
+    tmp_path: Path, error: str, damaged: bool
+) -> None:
+    line = {"level": "fatal", "msg": "discovery failed", "error": error, "stacktrace": "main.go"}
+    found = _death_of_etcd(tmp_path, json.dumps(line, separators=(",", ":")) + "\n")
+    assert found.message == f"etcd of cluster one exited: discovery failed: {error}"
+    assert ("ucp recreate" in (found.next or "")) is damaged
+
+
+def test_a_fault_of_etcd_is_reported_without_its_stack_trace(tmp_path: Path) -> None:
+    """As after its database was truncated while it ran."""
+    found = _death_of_etcd(
+        tmp_path,
+        "unexpected fault address 0x7f0630bc6000\nfatal error: fault\n"
+        "[signal SIGBUS: bus error code=0x2 addr=0x7f0630bc6000 pc=0xa70dd7]\n\n"
+        "goroutine 1 [running]:\nruntime.throw({0x1, 0x5})\n\truntime/panic.go:1229 +0x48\n",
+    )
+    assert found.message == "etcd of cluster one exited: fatal error: fault"
+    assert "ucp recreate" in (found.next or "")
 
 
 @pytest.mark.parametrize(
@@ -45,6 +62,7 @@ def test_damaged_data_of_etcd_is_reported_with_the_commands_that_replace_it(
         ("Opening bbolt db (/a/db) failed: invalid database\npanic: failed to open database", True),
         ("failed to create WAL: no space left on device\npanic: failed to save", False),
         ("bind: address already in use", False),
+        ("fatal error: newosproc", False),
     ],
 )
 def test_a_panic_of_etcd_is_damaged_data_unless_the_disk_is_the_cause(
