@@ -12,6 +12,7 @@ from k8s_ucp import names
 from k8s_ucp.inspect.applications import ENDLESS, NOT_COMPARED, kept_resources, reason
 from k8s_ucp.inspect.resource_conditions import Cause, kubectl_words
 from k8s_ucp.kube import Object, labels_of
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology import Topology
 
 MOST_KEPT = 3
@@ -105,6 +106,8 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
         if topology.spec.addons.argo_rollouts
         else "set addons: {argo-rollouts: true} in ucp.yaml, then ucp start",
     }
+    if (replaces := _replacement(item, topology)) and _DAMAGED.search(problem):
+        return f"the stored data of the cluster is damaged: {replaces}"
     if held := _HELD_PROJECT.search(problem):
         patch = """--type merge -p '{"metadata":{"finalizers":null}}'"""
         kubectl = f"{kubectl_on(_cluster({}, topology), admin)} -n {held[1]}"
@@ -120,6 +123,8 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
     return (found or "{kubectl} get events,pods").format(**words)
 
 
+_DAMAGED = re.compile(r"failed to list resources: (proto: |.*unable to decode)")
+"""The API server can't read an object from etcd."""
 _HELD_PROJECT = re.compile(r"AppProject ([^\s/]+)/(\S+) \(Pending deletion\)")
 _OF_APPLICATION = (
     (re.escape(NOT_COMPARED), "wait for it: ucp status --watch; if it persists: ucp logs argocd"),
@@ -248,6 +253,20 @@ def _kubectl(item: Object, topology: Topology, admin: str) -> str:
     goes_to = (item.get("spec") or {}).get("destination") or {}
     namespace = f" -n {goes_to['namespace']}" if goes_to.get("namespace") else ""
     return f"{kubectl_on(_cluster(goes_to, topology), admin)}{namespace}"
+
+
+def _replacement(item: Object, topology: Topology) -> str:
+    """What replaces the simulated cluster that an Application deploys to; empty for others."""
+    spec = topology.spec
+    cluster = _cluster((item.get("spec") or {}).get("destination") or {}, topology)
+    if cluster == topology.core_cluster:
+        simulated = PROVIDERS[spec.core.provider].simulated
+        return "ucp stop --delete-data, then ucp recreate" if simulated else ""
+    for each in spec.environments:
+        simulated = PROVIDERS[each.cluster.provider].simulated
+        if simulated and topology.app_cluster(each.name) == cluster:
+            return f"ucp recreate --env {each.name}"
+    return ""
 
 
 def _cluster(destination: Mapping[str, Any], topology: Topology) -> str:

@@ -17,7 +17,8 @@ from k8s_ucp.inspect.doctor.checks import findings
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.teardown.destruction import Destruction
 from k8s_ucp.timestamps import stamp
-from k8s_ucp.topology import Topology
+from k8s_ucp.topology import Topology, default
+from k8s_ucp.topology.parts import CoreCluster
 from tests.unit.inspect.doctor.examinations import BASE, NOW, examined
 from tests.unit.inspect.snapshots import TOPOLOGY, cluster
 
@@ -449,6 +450,31 @@ def test_the_advice_for_a_team_application_names_the_clone_of_the_team() -> None
     }
     advice = of_application(item, TOPOLOGY, "/w/core.yaml")
     assert advice.startswith("fix gitops/demo/team-shop/claims, commit and push")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "advice"),
+    [
+        ("demo-stage", "ucp recreate --env stage"),
+        ("in-cluster", "ucp stop --delete-data, then ucp recreate"),
+    ],
+)
+def test_damaged_objects_of_a_simulated_cluster_are_replaced_with_it(
+    cluster: str, advice: str
+) -> None:
+    """Starting again, the advice for a cluster that Argo CD can't read, does not help."""
+    message = (
+        'failed to get cluster info for "https://127.0.0.1:27940": failed to load initial state of '
+        "resource Deployment.apps: failed to list resources: proto: wrong wireType = 0"
+    )
+    item = {
+        "metadata": {"name": "web-stage"},
+        "spec": {"destination": {"name": cluster}},
+        "status": {"conditions": [{"type": "ComparisonError", "message": message}]},
+    }
+    assert of_application(item, TOPOLOGY, "/w/core.yaml").endswith(f"is damaged: {advice}")
+    real = default(core=CoreCluster(provider="kind"), providers={"stage": "kind"})
+    assert "damaged" not in of_application(item, real, "/w/core.yaml")
 
 
 def test_a_project_that_was_deleted_and_is_still_used_gets_a_command_that_restores_it() -> None:
