@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -22,6 +22,7 @@ from k8s_ucp.cli.command import (
 )
 from k8s_ucp.cli.inspection.status_page import page
 from k8s_ucp.cli.topology_selection import app_and_environment_names, chosen_view
+from k8s_ucp.clusters.ports import refuse_taken
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.components.watcher import NAME as WATCHER
@@ -210,9 +211,30 @@ def _components(context: TopologyView) -> list[ComponentStatus]:
             if (place := "pods" if context.in_pods else "host")
         ]
         return [*_adopted(context), *found]
-    return cluster_snapshot.query_components(
+    found = cluster_snapshot.query_components(
         [context.component(name) for name in versions], versions
     )
+    return found if context.in_pods else _with_taken_ports(context, found)
+
+
+def _with_taken_ports(
+    context: TopologyView, components: Sequence[ComponentStatus]
+) -> list[ComponentStatus]:
+    """Name the program that has the port of a component that isn't ready."""
+    if all(each.ready for each in components):
+        return list(components)
+    unused = context.placement.unused(context.host.ports)
+
+    def why(each: ComponentStatus) -> str:
+        ports = {name: port for name, port in unused.items() if name.startswith(each.name)}
+        try:
+            refuse_taken(ports, f"topology {context.topology.name}")
+        except UcpError as error:
+            # Ours may have begun to listen meanwhile.
+            return error.message if context.placement.unused(ports) == ports else each.message
+        return each.message
+
+    return [each if each.ready else replace(each, message=why(each)) for each in components]
 
 
 def _adopted(context: TopologyView) -> list[ComponentStatus]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -24,7 +25,7 @@ from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.supervisor_client import ProgramState, SupervisorSilent
 from k8s_ucp.components.host.supervisord import Supervisord
 from k8s_ucp.locks import locked
-from k8s_ucp.process import ProcessIdentity
+from k8s_ucp.process import ProcessIdentity, listeners
 from k8s_ucp.workspace import (
     StateFolder,
     make_private_folder,
@@ -162,6 +163,22 @@ class HostPlacement:
         except OSError:
             return ""
         return shlex.split(last)[1]
+
+    def unused(self, ports: Mapping[str, int]) -> dict[str, int]:
+        """Those ports on which none of its programs listens; keys begin with a program's name.
+
+        A program without its port still runs, or is restarted again and again.
+        """
+        running = [each for each in self.states().values() if each.pid]
+        if sys.platform != "linux":
+            return {
+                name: port
+                for name, port in ports.items()
+                if not any(f"{name}-".startswith(f"{each.name}-") for each in running)
+            }
+        pids = {*(each.pid for each in running), *(each.pid for each in self.remains())}
+        used = {port for _, port in listeners(*pids)}
+        return {name: port for name, port in ports.items() if port not in used}
 
     def remains(self) -> list[ProcessIdentity]:
         """All processes here that belong to supervisord or its programs."""

@@ -77,12 +77,7 @@ def _refuse_strangers(context: StartContext) -> None:
     """
     until = time.monotonic() + FREE_SECONDS
     while True:
-        ours = [each.name for each in context.placement.states().values() if each.pid]
-        unused = {
-            name: port
-            for name, port in context.host.ports.items()
-            if not any(f"{name}-".startswith(f"{each}-") for each in ours)
-        }
+        unused = context.placement.unused(context.host.ports)
         try:
             refuse_taken(unused, f"topology {context.topology.name}")
         except UcpError:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from k8s_ucp.cli.inspection.status import _holds, _selected, collect
+from k8s_ucp.cli.inspection.status import _holds, _selected, _with_taken_ports, collect
 from k8s_ucp.cli.inspection.status_page import page
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.promotion.order import Mark, write_marks
+from k8s_ucp.inspect.cluster_snapshot import ComponentStatus
 from k8s_ucp.inspect.status import ClusterSnapshot, summarize
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.topology import default
 from k8s_ucp.workspace import Workspace
 
@@ -76,3 +82,27 @@ def test_a_program_of_the_core_that_hangs_is_shown_beside_an_api_server_that_is_
     assert "NOT READY" in row
     assert "kube-scheduler: timed out; ucp start repairs it" in row
     assert "unknown while the core" not in page(summary, seen, {})
+
+
+def test_the_program_that_has_the_port_of_a_component_is_named() -> None:
+    """The component's own error is of what it, or that program, responds."""
+    found = [
+        ComponentStatus("argocd", "v3", ready=False, placement="host", message="timed out"),
+        ComponentStatus("crossplane", "v2", ready=True, placement="host"),
+    ]
+    with socket.create_server((ADDRESS, 0)) as stranger:
+        port = stranger.getsockname()[1]
+        ports = {"argocd-server": port}
+        context: Any = SimpleNamespace(
+            placement=SimpleNamespace(unused=dict),
+            host=SimpleNamespace(ports=ports),
+            topology=TOPOLOGY,
+        )
+        messages = [each.message for each in _with_taken_ports(context, found)]
+        context.placement.unused = lambda _: {}
+        assert _with_taken_ports(context, found) == found
+    assert messages[0].startswith(
+        f"port {port} of argocd-server in topology demo is already in use"
+    )
+    assert f"(PID {os.getpid()})" in messages[0]
+    assert messages[1] == ""
