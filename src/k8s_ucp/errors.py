@@ -23,7 +23,7 @@ def some_of(names: Sequence[object], shown: int = 5) -> str:
 def advise_space(error: OSError) -> str | None:
     """What to type if a write failed for lack of space; None if it failed for another reason."""
     return {
-        errno.ENOSPC: "free disk space (df -h)",
+        errno.ENOSPC: "free disk space (df -h), or inodes (df -i)",
         errno.EDQUOT: "free space in your disk quota",
     }.get(error.errno or 0)
 

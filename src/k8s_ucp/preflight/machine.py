@@ -27,6 +27,8 @@ from k8s_ucp.workspace import advise_writable, cache_folder
 
 FREE_MEGABYTES = 500
 """Disk space for the control planes' data and the logs of a first start."""
+FREE_FILES = 2000
+"""Inodes for the files of a first start."""
 COMPONENTS_MEGABYTES = 900
 HELPERS_MEGABYTES = 250
 """Memory for all components, or for our programs here if the core runs elsewhere."""
@@ -146,6 +148,13 @@ def check_folders(context: TopologyView) -> None:
             raise UcpError(
                 f"not enough disk space for {existing}: {free} MB free, {FREE_MEGABYTES} MB needed",
                 next=f"free disk space (df -h '{existing}')",
+            )
+        files = os.statvfs(existing)
+        # File systems without a limit report 0 of 0.
+        if files.f_files and files.f_favail < FREE_FILES:
+            raise UcpError(
+                f"not enough inodes for {existing}: {files.f_favail} free, {FREE_FILES} needed",
+                next=f"delete files that are no longer needed (df -i '{existing}')",
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -171,6 +172,25 @@ def test_stop_leaves_no_process_no_socket_no_secret(placement: HostPlacement) ->
     assert not list((placement.state.components / "programs").iterdir())
     placement.stop_all()
     assert placement.states() == {}
+
+
+def test_stop_needs_no_free_inode(
+    placement: HostPlacement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`df -h` shows free space then, but no file can be created."""
+
+    def full(path: Path, _: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    run(placement, "one")
+    with monkeypatch.context() as disk:
+        disk.setattr("k8s_ucp.components.host.placement.write_private_file", full)
+        placement.stop_all()
+        placement.stop_all()
+    assert processes_of(placement) == []
+    assert placement.is_stopping()
+    run(placement, "one")
+    assert not placement.is_stopping()
 
 
 def test_files_are_private(placement: HostPlacement) -> None:

@@ -153,6 +153,19 @@ def test_too_little_free_disk_space_is_refused(
     assert "7 MB free, 500 MB needed" in message
 
 
+def test_too_few_free_inodes_are_refused(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = SimpleNamespace(f_files=0, f_favail=0)  # a file system without a limit
+    monkeypatch.setattr(check_machine.os, "statvfs", lambda _: found)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**12))
+    check_machine.check_folders(context)
+    found.f_files, found.f_favail = 96_000, 7
+    error = refused(check_machine.check_folders, context)
+    assert "7 free, 2000 needed" in error.message
+    assert "df -i" in (error.next or "")
+
+
 def test_a_file_in_place_of_a_folder_is_reported(context: StartContext, tmp_path: Path) -> None:
     (tmp_path / "new").write_text("")
     assert f"the folder {tmp_path / 'new'} is not writable" in str(

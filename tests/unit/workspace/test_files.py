@@ -127,7 +127,7 @@ def test_a_private_folder_with_correct_permissions_is_not_changed(
 @pytest.mark.parametrize(
     ("number", "advice"),
     [
-        (errno.ENOSPC, "free disk space (df -h)"),
+        (errno.ENOSPC, "free disk space (df -h), or inodes (df -i)"),
         (errno.EDQUOT, "free space in your disk quota"),
     ],
 )

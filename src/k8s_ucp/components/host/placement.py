@@ -196,7 +196,7 @@ class HostPlacement:
         if not self.state.components.is_dir() and not self.runtime.exists():
             return
         with self._locked():
-            write_private_file(self._stop_mark, "")
+            self._mark_stopping()
             if self._supervisord.moved_to():
                 # Nothing of this folder runs: another one's supervisord has its socket.
                 self._forget_programs()
@@ -221,6 +221,18 @@ class HostPlacement:
     @property
     def _stop_mark(self) -> Path:
         return self.state.components / "stopping"
+
+    def _mark_stopping(self) -> None:
+        """Without a free inode for a file, a link to another one has to do."""
+        try:
+            write_private_file(self._stop_mark, "")
+        except OSError:
+            with suppress(FileExistsError):
+                self._stop_mark.hardlink_to(self._lock)
+
+    @property
+    def _lock(self) -> Path:
+        return self.state.components / "lock"
 
     @property
     def _programs(self) -> Path:
@@ -264,9 +276,9 @@ class HostPlacement:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        make_private_folder(self.state.components)
-        path = self.state.components / "lock"
-        with locked(path, f"the lock of the components in {path.parent}", timeout=LOCK_SECONDS):
+        folder = self.state.components
+        make_private_folder(folder)
+        with locked(self._lock, f"the lock of the components in {folder}", timeout=LOCK_SECONDS):
             yield
 
 

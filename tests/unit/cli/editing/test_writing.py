@@ -28,7 +28,7 @@ def test_restoring_an_unchanged_ucp_yaml_succeeds_on_a_full_disk(
     monkeypatch.setattr(topology_edit, "replace_file", full)
     with pytest.raises(UcpError, match="No space left on device") as caught:
         topology_edit._write(path, "after", over="before")
-    assert caught.value.next == "free disk space (df -h)"
+    assert caught.value.next == "free disk space (df -h), or inodes (df -i)"
     topology_edit._write(path, "before", over="after")
 
 
