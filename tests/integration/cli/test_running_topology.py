@@ -542,7 +542,7 @@ def test_start_uses_repositories_of_the_user(with_own_repositories: Workbench) -
     host = world.home / HOST
     assert "ucp.yaml" in world.git(host / "core.git", "ls-tree", "--name-only", "trunk")
     assert not (world.gitops / "core.git").exists()
-    assert "the app echo does not exist" in world.ucp("history", "echo", expect=1).stderr
+    assert "the app echo does not exist" in world.ucp("history", "echo", expect=2).stderr
     world.ucp("stop", "--yes")
     # Argo CD has the token in the core's etcd; no other stored file may contain it.
     kept = [each for each in world.workspace.rglob("*") if each.is_file()]

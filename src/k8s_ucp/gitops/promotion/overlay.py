@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
@@ -26,7 +26,7 @@ NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """A valid name of an app or environment: a single folder name; use fullmatch."""
 
 
-class UnknownName(UcpError):
+class UnknownName(UsageError):
     """The repository lacks an app, or an overlay of it.
 
     typed: the unknown name; meant: the most similar known one, or "".
@@ -88,7 +88,7 @@ class Overlay:
 
 
 def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
-    """Read an overlay with its marks. Raises UsageError, NotEditable, UcpError (with a hint)."""
+    """Read an overlay with its marks. Raises UsageError, NotEditable."""
     check_name("app", app)
     check_name("environment", env)
     folder = EnvironmentFolder(tip, overlay_folder(app, env))

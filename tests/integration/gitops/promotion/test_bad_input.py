@@ -40,10 +40,10 @@ def refused(repository: AppRepository, ucp: Ucp) -> Callable[..., Result]:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("ehco", "--env", "stage", "--tag", "1"), 1, "did you mean echo?"),
-        (("echo", "--env", "stge", "--tag", "1"), 1, "did you mean stage?"),
-        (("echo", "--env", "prod", "--from", "stge"), 1, "did you mean stage?"),
-        (("echo", "--env", "prod", "--tag", "1", "--require-env", "qa"), 1, "environment qa"),
+        (("ehco", "--env", "stage", "--tag", "1"), 2, "did you mean echo?"),
+        (("echo", "--env", "stge", "--tag", "1"), 2, "did you mean stage?"),
+        (("echo", "--env", "prod", "--from", "stge"), 2, "did you mean stage?"),
+        (("echo", "--env", "prod", "--tag", "1", "--require-env", "qa"), 2, "environment qa"),
         (("echo", "--env", "stage", "--tag", "1", "--require-env", "stage"), 2, "also the target"),
         (("echo", "--env", "stage", "--from", "stage"), 2, "also the target environment"),
         (("echo", "--env", "stage", "--image", "redis=1"), 1, "no image redis"),
@@ -215,8 +215,8 @@ def test_sequence_of_another_workflow_is_refused(repository: AppRepository, ucp:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("ehco", "--env", "stage"), 1, "did you mean echo?"),
-        (("echo", "--env", "stge"), 1, "did you mean stage?"),
+        (("ehco", "--env", "stage"), 2, "did you mean echo?"),
+        (("echo", "--env", "stge"), 2, "did you mean stage?"),
         (("echo",), 2, "the environment is not specified"),
         (("echo", "--env", "stage"), 1, "no earlier version"),
         (("echo", "--env", "stage", "--to", "9.9.9"), 1, "never had 9.9.9"),
@@ -241,5 +241,5 @@ def test_history_of_an_unknown_app_is_refused(repository: AppRepository, ucp: Uc
         (("echo", "--env", "x"), "no overlay for the environment"),
     ):
         result = ucp("history", *words, "--repo", repository.url)
-        assert result.code == 1
+        assert result.code == 2
         assert said in result.err

@@ -359,7 +359,7 @@ class TestBadInput:
     ) -> None:
         with pytest.raises(UcpError, match=message) as found:
             decide(shop(stage="1"), intent("2", app=app, env=env))
-        assert (found.value.next, found.value.exit_code) == (advice, 1)
+        assert (found.value.next, found.value.exit_code) == (advice, 2)
 
     @pytest.mark.parametrize(
         "name",
