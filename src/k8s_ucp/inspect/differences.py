@@ -54,6 +54,8 @@ class Committed:
     """{`core: PATH` or `apps: PATH`: create, change or delete}, as `ucp start` would do."""
     conflicts: Collection[str] = ()
     """Files in which the render and users changed the same lines."""
+    providers: Mapping[str, str] = field(default_factory=dict)
+    """{environment: provider of its cluster}"""
 
 
 def differences(
@@ -84,7 +86,7 @@ def _environments(
     rows = {each["name"]: each for each in status.summarize(topology, snapshot)["environments"]}
     for name in [*rows, *sorted({*committed.environments} - rows.keys())]:
         environment, row = declared.get(name), rows.get(name)
-        provider = row["cluster"]["provider"] if row else ""
+        provider = row["cluster"]["provider"] if row else committed.providers.get(name, "")
         wanted = environment.state == "running" if environment else name in committed.environments
         if not snapshot.core_ready:
             cluster, runs = UNKNOWN, wanted

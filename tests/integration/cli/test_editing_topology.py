@@ -324,10 +324,10 @@ def test_lists_read_the_local_repositories_if_their_clones_were_deleted(place: P
     file = place / "ucp.yaml"
     file.write_text(file.read_text().replace("name: prod", "name: live"))
     environments = json.loads(ucp(place, "env", "list", "-o", "json"))
-    assert [(each["name"], each["declared"]) for each in environments] == [
-        ("stage", True),
-        ("live", True),
-        ("prod", False),
+    assert [(each["name"], each["provider"], each["declared"]) for each in environments] == [
+        ("stage", "embedded", True),
+        ("live", "embedded", True),
+        ("prod", "embedded", False),
     ]
 
 

@@ -65,6 +65,10 @@ def test_an_environment_committed_by_hand_is_offered_for_adoption() -> None:
     differing = found(lab, seen)["environment lab"]
     assert columns(differing) == ("-", "declared", "running")
     assert differing.next.startswith("ucp env add lab --cluster embedded")
+    stopped = ClusterSnapshot(core_ready=False)
+    for providers, named in (({"lab": "kind"}, "kind"), ({}, "P")):
+        differing = found(replace(lab, providers=providers), stopped)["environment lab"]
+        assert differing.next.startswith(f"ucp env add lab --cluster {named} adopts it")
 
 
 def test_a_declared_object_that_is_not_committed_is_one_line_and_not_one_per_file() -> None:

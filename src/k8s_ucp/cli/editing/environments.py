@@ -78,14 +78,16 @@ def show(ctx: typer.Context, output: ListOutputOption = ListOutput.table) -> Non
         for environment in topology.spec.environments
     ]
     known = {each["name"] for each in data}
-    for name in _committed(call, topology):
+    for name, provider in _committed(call, topology).items():
         if name not in known:
-            data.append({"name": name, "cluster": topology.app_cluster(name), "declared": False})
+            cluster = topology.app_cluster(name)
+            row = {"name": name, "provider": provider, "cluster": cluster, "declared": False}
+            data.append(row)
     rows = [
         [
             row["name"],
             row["cluster"],
-            row.get("provider", "?"),
+            row["provider"],
             row.get("promotesFrom") or "",
             row.get("state", "")
             if row["declared"]
@@ -340,12 +342,15 @@ def remove(
     call.console.say(f"environment {name} removed{how}")
 
 
-def _committed(call: Invocation, topology: Topology) -> list[str]:
+def _committed(call: Invocation, topology: Topology) -> dict[str, str | None]:
+    """{environment in the core repository: provider of its cluster}"""
     folder = call.workspace.gitops(topology.name).core
     found = find_tip(call, topology, folder)
     if found is None:
-        return []
+        return {}
     clone, commit = found
     if commit is None:
         raise UcpError(f"{folder} has no branch {topology.spec.git.branch}", next="ucp start")
-    return Published("core", clone, commit, False).environments()
+    published = Published("core", clone, commit, False)
+    providers = published.providers()
+    return {name: providers.get(name) for name in published.environments()}

@@ -92,4 +92,5 @@ def _committed(call: Invocation, context: TopologyView, path: Path) -> Committed
                 for each in prepared
                 for conflict in each.merged.conflicts
             ],
+            core.providers() if core.commit else {},
         )

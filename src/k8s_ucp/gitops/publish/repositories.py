@@ -31,6 +31,8 @@ SETS = "applications/"
 """Folder of the core repository, and of the app repository in older topologies."""
 
 _OVERLAY = re.compile(r"clusters/overlays/([^/]+)/")
+_BASE = re.compile(rb"^ *- *\.\./\.\./base/([a-z]+)", re.MULTILINE)
+"""A base of a cluster, whose name begins with the provider's: gke-autopilot, gke-network."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,14 @@ class Published:
         """Environments with an overlay in the core repository, even if ucp.yaml lacks them."""
         paths = self.clone.listing(self.commit, "clusters/overlays")
         return sorted({found[1] for path in paths if (found := _OVERLAY.match(path))})
+
+    def providers(self) -> dict[str, str]:
+        """{environment: provider of its cluster}, by the bases of the overlays."""
+        return {
+            name[1]: base[1].decode()
+            for path, content in self.read("clusters/overlays").items()
+            if (name := _OVERLAY.match(path)) and (base := _BASE.search(content))
+        }
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,7 @@ def test_environment_by_commit_is_kept_while_another_is_added_by_topology(
     more = (*demo().spec.environments, QA)
     result = world.start(environments=more)
     assert result.core.environments() == ["eu", "prod", "qa", "stage"]
+    assert result.core.providers() == dict.fromkeys(["eu", "prod", "qa", "stage"], "embedded")
     text = world.files("core")[LIST].decode()
     assert [line for line in text.splitlines() if line.startswith("  - overlays/")] == [
         f"  - overlays/{each}" for each in ("stage", "prod", "qa", "eu")
