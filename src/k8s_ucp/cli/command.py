@@ -20,11 +20,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from k8s_ucp import __version__
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import Workspace
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.console import Console
+
+VERSION = f"ucp {__version__}"
+"""What `ucp version` and `ucp --version` print."""
 
 
 def _here() -> Path:

@@ -24,8 +24,7 @@ import typer
 import typer.core
 import typer.main
 
-from k8s_ucp import __version__
-from k8s_ucp.cli.command import Invocation, with_given_options
+from k8s_ucp.cli.command import VERSION, Invocation, with_given_options
 from k8s_ucp.errors import UcpError, advise_space
 from k8s_ucp.workspace import advise_writable
 
@@ -174,7 +173,7 @@ def _topology_names(incomplete: str) -> list[str]:
 
 def _show_version(value: bool) -> None:
     if value:
-        sys.stdout.write(f"ucp {__version__}\n")
+        sys.stdout.write(f"{VERSION}\n")
         raise typer.Exit
 
 

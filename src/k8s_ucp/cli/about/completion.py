@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
 from enum import StrEnum
+from io import StringIO
 from typing import Annotated
 
 import typer
-from typer._completion_shared import get_completion_script
+from typer.completion import shell_complete
 
 from k8s_ucp.cli.command import declare, examples, invocation
 
@@ -38,5 +40,8 @@ def completion(
     It completes commands and options, and names of apps, environments and clusters.
     `ucp --install-completion` adds it to the settings of the current shell.
     """
-    script = get_completion_script(prog_name="ucp", complete_var="_UCP_COMPLETE", shell=shell)
-    invocation(ctx).console.data(script)
+    command, script = ctx.find_root().command, StringIO()
+    with redirect_stdout(script):
+        shell_complete(command, {}, "ucp", "_UCP_COMPLETE", f"source_{shell}")
+    # zsh's `#compdef` must be in the first line, which typer leaves empty.
+    invocation(ctx).console.data(script.getvalue().strip())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from k8s_ucp import __version__
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
+from k8s_ucp.cli.command import VERSION, Output, OutputOption, declare, invocation, notation
 
 app = declare()
 
@@ -16,7 +16,6 @@ def version(ctx: typer.Context, output: OutputOption = Output.table) -> None:
 
     `ucp tools list` lists the programs that it installs, `ucp status` the versions that run.
     """
-    text = f"ucp {__version__}"
-    if output is not Output.table:
-        text = notation({"version": __version__}, output)
+    data = {"version": __version__}
+    text = VERSION if output is Output.table else notation(data, output)
     invocation(ctx).console.data(text)

@@ -48,3 +48,5 @@ def test_completion_prints_a_script_that_the_shell_can_source(
     assert done.stdout.endswith(" ucp\n") and not done.stderr
     for shell in ("zsh", "fish", "powershell"):
         assert "_UCP_COMPLETE" in said(f"completion {shell}", capsys)
+    # compinit ignores a file without it.
+    assert said("completion zsh", capsys).startswith("#compdef ucp\n")
