@@ -132,7 +132,8 @@ def _apps(
 ) -> Iterator[Difference]:
     apps = {each.name for each in topology.spec.apps}
     stopped = {each.name for each in topology.spec.environments if each.state == "stopped"}
-    known = {each.name for each in topology.spec.environments} | {*committed.environments}
+    declared = {each.name for each in topology.spec.environments}
+    known = declared | {*committed.environments}
     running = {
         (str(app), environment): application
         for application in snapshot.applications
@@ -141,7 +142,8 @@ def _apps(
     overlays = {
         (app, env): pins for app, found in committed.versions.items() for env, pins in found.items()
     }
-    wanted = {(app, env) for app in apps for env in known}
+    # What runs in an environment that only a commit added, the app repository alone says.
+    wanted = {(app, env) for app in apps for env in declared}
     for app, env in sorted({*wanted, *overlays, *running}):
         item, pins = running.get((app, env)), overlays.get((app, env))
         expected = pins is not None and env in known - stopped

@@ -62,6 +62,7 @@ def test_an_environment_committed_by_hand_is_offered_for_adoption() -> None:
         clusters=[*SEEN.clusters, cluster("lab")],
         registrations=[*SEEN.registrations, registration("lab")],
     )
+    assert list(found(lab, seen)) == ["environment lab"]
     differing = found(lab, seen)["environment lab"]
     assert columns(differing) == ("-", "declared", "running")
     assert differing.next.startswith("ucp env add lab --cluster embedded")
