@@ -106,20 +106,19 @@ def _advise_workspace(folder: Path) -> str:
 
 
 def refuse_inner_folder(call: Invocation) -> None:
-    """Refuse a start in a folder that ucp made in another workspace, such as a clone in gitops/.
+    """Refuse a folder that ucp made in another workspace, such as a clone in gitops/.
 
-    The core repository contains ucp.yaml, so its clone would become a second workspace.
-    Raises UsageError.
+    The core repository contains ucp.yaml, so its clone would become a second workspace, and an edit
+    of that file would change nothing. Raises UsageError.
     """
     folder = call.workspace.root
     outer = enclosing_workspace(folder)
     if not outer or "--workspace" in call.given:
         return
     if folder.relative_to(outer).parts[0] in _OWN_FOLDERS:
-        quoted = shlex.quote(str(outer))
         raise UsageError(
             f"{folder} belongs to the workspace {outer}, in which a topology was started",
-            next=f"cd {quoted}, then: ucp start",
+            next=_advise_workspace(outer),
         )
 
 
@@ -144,6 +143,7 @@ def declared_topology(call: Invocation, file: Path | None = None) -> Topology:
 
     if file:
         return load(file)
+    refuse_inner_folder(call)
     path = call.workspace.topology_file
     if not path.exists() and (outer := enclosing_workspace(call.workspace.root)):
         raise UsageError(

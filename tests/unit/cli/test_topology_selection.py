@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ def test_in_a_folder_of_a_workspace_that_workspace_is_named(tmp_path: Path) -> N
 
 def test_a_file_that_is_in_the_workspace_above_is_found_by_its_folder(tmp_path: Path) -> None:
     start(tmp_path, "one")
-    inner = tmp_path / "gitops"
+    inner = tmp_path / "deploy"
     inner.mkdir()
     with pytest.raises(UsageError, match="but a topology was started in") as caught:
         declared_topology(Invocation(inner))
@@ -90,13 +91,16 @@ def test_a_mistyped_workspace_is_reported_as_missing(tmp_path: Path) -> None:
         chosen_name(Invocation(tmp_path / "absent"))
 
 
-def test_a_start_in_a_clone_of_a_workspace_is_refused(tmp_path: Path) -> None:
+def test_a_clone_of_a_workspace_is_no_workspace(tmp_path: Path) -> None:
+    start(tmp_path, "one")
     inner, own = tmp_path / "gitops" / "one" / "core", tmp_path / "another"
     for each in (inner, own):
         each.mkdir(parents=True)
+        shutil.copy(tmp_path / ".ucp" / "one" / "ucp.yaml", each)
     with pytest.raises(UsageError, match="belongs to the workspace") as caught:
-        refuse_inner_folder(Invocation(inner))
-    assert caught.value.next == f"cd {tmp_path}, then: ucp start"
+        declared_topology(Invocation(inner))
+    assert caught.value.next == f"cd {tmp_path}, or add --workspace {tmp_path} to the command"
+    assert declared_topology(Invocation(own)).name == "one"
     refuse_inner_folder(Invocation(own))
     refuse_inner_folder(Invocation(tmp_path))
     refuse_inner_folder(Invocation(inner, given={"--workspace": str(inner)}))

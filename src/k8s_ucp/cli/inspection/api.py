@@ -10,6 +10,7 @@ import typer
 
 from k8s_ucp import yaml_io
 from k8s_ucp.cli.command import Output, declare, examples, invocation, notation, option
+from k8s_ucp.cli.topology_selection import refuse_inner_folder
 from k8s_ucp.compositions import patch_and_transform, user_code
 from k8s_ucp.compositions.definitions import Definitions
 from k8s_ucp.compositions.function import Function, Request, Response
@@ -49,6 +50,8 @@ def render(
     call = invocation(ctx)
     if output is Output.table:
         raise UsageError("output format table is not supported here", next="use -o yaml or -o json")
+    if not file:
+        refuse_inner_folder(call)
     topology = _topology(call.workspace, file)
     clone = call.workspace.gitops(topology.name).core
     definitions = Definitions.among(_objects({**platform_api(topology), **_own_api(clone)}))
