@@ -72,9 +72,9 @@ def rendered(workspace: Path) -> dict[str, str]:
 
 
 def everything(workspace: Path) -> dict[str, bytes]:
-    """{path: content} of a workspace, except for logs."""
+    """{path: content} of a workspace, except for logs and what git notes about a fetch."""
     return {
         str(each.relative_to(workspace)): each.read_bytes()
         for each in workspace.rglob("*")
-        if each.is_file() and ".ucp" not in each.parts
+        if each.is_file() and ".ucp" not in each.parts and each.name != "FETCH_HEAD"
     }

@@ -315,6 +315,20 @@ def test_an_app_deleted_from_the_topology_by_hand_is_reported_and_removed(place:
     assert [each.name for each in load(file).spec.apps] == ["echo", "mail", "shop"]
 
 
+def test_an_environment_that_a_commit_added_keeps_what_it_promotes_from(place: Path) -> None:
+    apps = Workspace.at(place).gitops("demo").apps
+    with (apps / "environments.yaml").open("a") as file:
+        file.write("  - {name: qa, promotesFrom: stage}\n")
+    clone = Repository(apps)
+    person = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
+    clone.git(*person, "commit", "--quiet", "--all", "--message", "Add qa")
+    clone.git("push", "--quiet", "origin", "HEAD:main")
+    ucp(place, "env", "add", "qa")
+    assert load(place / "ucp.yaml").spec.environments[-1].promotes_from == "stage"
+    ucp(place, "env", "remove", "qa", "--yes")
+    assert "qa" not in (apps / "environments.yaml").read_text()
+
+
 def test_lists_read_the_local_repositories_if_their_clones_were_deleted(place: Path) -> None:
     gitops = Workspace.at(place).gitops("demo")
     shutil.rmtree(gitops.apps)

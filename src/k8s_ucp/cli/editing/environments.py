@@ -150,6 +150,8 @@ def add(
     """Add an environment to ucp.yaml and both repositories, push, and create its cluster."""
     call = invocation(ctx)
     folders = _folders(overlay or ())
+    before = declared_topology(call)
+    source = source or _committed_source(call, before, name)
 
     def edit(text: str, path: Path) -> tuple[str, Topology]:
         environments = parse(text, path).spec.environments
@@ -165,7 +167,6 @@ def add(
         text, topology = with_item(text, "environments", item, path)
         return with_overlays(text, folders, name, path) if folders else (text, topology)
 
-    before = declared_topology(call)
     try:
         topology = edit_topology(call, edit, subject=f"Add the environment {name}")
     except UsageError:
@@ -178,6 +179,19 @@ def add(
     call.console.say(f"environment {name} added; {and_rollouts(how, name, topology)}")
     for each in _behind(call, topology, name):
         call.console.say(f"note: {each}")
+
+
+def _committed_source(call: Invocation, topology: Topology, name: str) -> str | None:
+    """The environment that this one promotes from if a commit has added it already."""
+    from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, promotes_from
+
+    found = find_tip(call, topology, call.workspace.gitops(topology.name).apps)
+    repository, commit = found or (None, None)
+    if repository is None or commit is None:
+        return None
+    content = repository.read(commit, ENVIRONMENTS_FILE).get(ENVIRONMENTS_FILE, b"")
+    source = promotes_from(content.decode("utf-8", "replace"), name)
+    return source if source in {each.name for each in topology.spec.environments} else None
 
 
 def _behind(call: Invocation, topology: Topology, name: str) -> list[str]:
