@@ -119,9 +119,9 @@ def prepare(point: str) -> Cut:
         launch(self, pipeline.Step(each.id, each.title, interrupted, each.preview))
 
     @contextmanager
-    def noted(self: Any, title: str, id: str) -> Iterator[None]:
-        with step(self, title, id), at.around(id):
-            yield
+    def noted(self: Any, title: str, id: str, *more: Any) -> Iterator[pipeline.Report]:
+        with step(self, title, id, *more) as report, at.around(id):
+            yield report
 
     pipeline._Run.work = work  # type: ignore[method-assign]
     Journal.step = noted  # type: ignore[assignment,method-assign]

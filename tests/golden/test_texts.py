@@ -91,8 +91,9 @@ def titles() -> str:
         text
         for tree in modules().values()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and _name(node.func) in ("step", "PodComponentEntry")
-        if (text := _text(node.args[0]))
+        if isinstance(node, ast.Call)
+        and _name(node.func) in ("step", "shown_step", "PodComponentEntry")
+        if (text := next(filter(None, map(_text, node.args)), ""))
     }
     return "\n".join(sorted(found)) + "\n"
 

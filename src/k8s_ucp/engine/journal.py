@@ -22,7 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp import locks, process
-from k8s_ucp.engine.pipeline import RunInterrupted, StepEvent, StepRun, StepState
+from k8s_ucp.engine.pipeline import (
+    OnEvent,
+    Report,
+    RunInterrupted,
+    StepEvent,
+    StepRun,
+    StepState,
+)
 from k8s_ucp.errors import UcpError
 from k8s_ucp.timestamps import stamp
 from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_file
@@ -147,19 +154,26 @@ class Journal:
             self._write()
 
     @contextlib.contextmanager
-    def step(self, title: str, id: str) -> Iterator[None]:
-        """Record a step that is in no plan, such as a wait."""
+    def step(self, title: str, id: str, on_event: OnEvent = lambda _: None) -> Iterator[Report]:
+        """Record a step that is in no plan, such as a wait. Yields what takes its progress."""
         self.begin_part()
-        step = StepRun(id, title, StepState.RUNNING)
-        self.note(StepEvent(step, [step]))
+        began = time.monotonic()
+        step = StepRun(id, title)
+
+        def emit(state: StepState, message: str = "") -> None:
+            step.state, step.message = state, message
+            step.seconds = time.monotonic() - began
+            event = StepEvent(step, [step])
+            self.note(event)
+            on_event(event)
+
+        emit(StepState.RUNNING)
         try:
-            yield
+            yield lambda message: emit(StepState.RUNNING, message)
         except BaseException:
-            step.state = StepState.FAILED
-            self.note(StepEvent(step, [step]))
+            emit(StepState.FAILED)
             raise
-        step.state = StepState.DONE
-        self.note(StepEvent(step, [step]))
+        emit(StepState.DONE)
 
     def end(self, outcome: str) -> None:
         """outcome: done, failed or interrupted."""

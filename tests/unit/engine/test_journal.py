@@ -109,6 +109,21 @@ def test_an_interrupted_wait_names_the_command_that_continues(tmp_path: Path) ->
         raise KeyboardInterrupt
 
 
+def test_a_step_that_is_in_no_plan_is_shown_with_its_progress() -> None:
+    seen = []
+
+    def show(event: StepEvent) -> None:
+        seen.append((event.step.title, event.step.state, event.step.message))
+
+    with Journal(None, "app web").step("Delete", "delete", show) as report:
+        report("web-stage")
+    assert seen == [
+        ("Delete", StepState.RUNNING, ""),
+        ("Delete", StepState.RUNNING, "web-stage"),
+        ("Delete", StepState.DONE, ""),
+    ]
+
+
 def test_a_run_whose_process_no_longer_exists_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "journal.json"
     Journal(path, "start").note(event(StepState.RUNNING))

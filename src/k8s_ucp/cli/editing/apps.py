@@ -74,6 +74,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     find_tip,
     in_parts,
     plan_edit,
+    shown_step,
 )
 from k8s_ucp.cli.topology_selection import app_names, declared_topology
 from k8s_ucp.engine.journal import Journal
@@ -360,13 +361,17 @@ def _remove(
     topology = edit_topology(
         call, edit, subject=subject, removed=removed, departing=departing, part_of=parts
     )
-    with parts.step(f"Delete the Applications of {name}", "delete-applications"):
-        deleted = remove_applications(call, topology, name)
+    with shown_step(
+        call, parts, f"Delete the Applications of {name}", "delete-applications"
+    ) as report:
+        deleted = remove_applications(call, topology, name, report)
     if deleted:
         # The project was kept until its Applications were deleted.
         subject = f"Remove the project of the app {name}"
         edit_topology(call, as_it_is, subject=subject, part_of=parts)
-        with parts.step(f"Delete the kinds and namespaces of {name}", "delete-leftovers"):
+        with shown_step(
+            call, parts, f"Delete the CRDs and namespaces of {name}", "delete-leftovers"
+        ):
             delete_kinds(call, topology, kinds)
             if removed_app:
                 delete_namespaces(call, topology, removed_app)

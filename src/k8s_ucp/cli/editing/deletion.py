@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.plan_runner import EditKept
+from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.fence.files import FenceFiles
@@ -84,7 +85,9 @@ def refuse_unattended(deletions: Iterable[ClusterDeletion], again: str) -> None:
             )
 
 
-def await_cluster_deleted(deletion: ClusterDeletion, again: str, *, seconds: float) -> None:
+def await_cluster_deleted(
+    deletion: ClusterDeletion, again: str, report: Report = lambda _: None, *, seconds: float
+) -> None:
     """Wait until an environment's cluster is drained and deleted. Raises DeadlineExceeded.
 
     again: the command that continues the wait.
@@ -98,6 +101,7 @@ def await_cluster_deleted(deletion: ClusterDeletion, again: str, *, seconds: flo
     wait_for(
         f"deletion of cluster {deletion.cluster}",
         pending,
+        report,
         seconds=seconds,
         next=f"fix the cause, then run {again} again: it continues",
     )
@@ -148,7 +152,9 @@ def require_core(call: Invocation, topology: Topology, app: str) -> None:
     kube.close()
 
 
-def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
+def remove_applications(
+    call: Invocation, topology: Topology, app: str, report: Report = lambda _: None
+) -> bool:
     """Delete an app's Applications, and wait until they are gone with everything they deployed.
 
     Returns False if the core cluster isn't running: they are deleted by the next start. In
@@ -175,20 +181,28 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
     again = f"ucp status says why; then ucp app remove {app} again: it continues"
     what = f"deletion of the Applications of {app}"
     with contextlib.closing(kube):
-        wait_for(what, pending, seconds=DELETION_SECONDS, next=again)
+        wait_for(what, pending, report, seconds=DELETION_SECONDS, next=again)
     return True
 
 
 def wait_for(
-    what: str, pending: Callable[[], str], *, seconds: float, pause: float = 0.5, next: str
+    what: str,
+    pending: Callable[[], str],
+    report: Report,
+    *,
+    seconds: float,
+    pause: float = 0.5,
+    next: str,
 ) -> None:
     """Like wait_until, outside of a plan; a KubeError is a state. Raises DeadlineExceeded."""
 
     def seen() -> str:
         try:
-            return pending()
+            state = pending()
         except KubeError as error:
-            return error.message
+            state = error.message
+        report(state)
+        return state
 
     wait_until(what, seen, seconds=seconds, cancel=Cancel(), pause=pause, next=next)
 

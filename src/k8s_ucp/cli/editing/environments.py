@@ -40,6 +40,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     find_tip,
     in_parts,
     plan_edit,
+    shown_step,
 )
 from k8s_ucp.cli.topology_selection import declared_topology, environment_names, starting_with
 from k8s_ucp.errors import UcpError, UsageError, some_of
@@ -350,8 +351,10 @@ def remove(
         elif not wait:
             how = f"; its cluster is being deleted: `{again}` waits until it is gone"
         else:
-            with parts.step(f"Wait until the cluster of {name} is gone", "await-cluster-gone"):
-                await_cluster_deleted(deletion, again, seconds=wait)
+            with shown_step(
+                call, parts, f"Wait until the cluster of {name} is gone", "await-cluster-gone"
+            ) as report:
+                await_cluster_deleted(deletion, again, report, seconds=wait)
             how = ""
     call.console.say(f"environment {name} removed{how}")
 

@@ -15,6 +15,7 @@ from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.editing.deletion import wait_for
 from k8s_ucp.cli.editing.namespace_deletion import delete_namespace
 from k8s_ucp.cli.editing.removal_plan import preview_applications
+from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.gitops.render.values.claims import API_VERSION, EMPTY_FOLDER, FOLDER, README
@@ -48,7 +49,9 @@ def without_claims(files: Mapping[str, bytes]) -> dict[str, bytes | None]:
     return {**kept, **dict.fromkeys(found)}
 
 
-def await_claims_deleted(kube: Kube, team: Team, *, seconds: float) -> None:
+def await_claims_deleted(
+    kube: Kube, team: Team, report: Report = lambda _: None, *, seconds: float
+) -> None:
     """Wait for their deletion. Raises DeadlineExceeded with the remaining claims and reasons."""
     with contextlib.suppress(KubeError):
         application = f"{team.namespace}.claims"
@@ -63,13 +66,16 @@ def await_claims_deleted(kube: Kube, team: Team, *, seconds: float) -> None:
     wait_for(
         f"deletion of the claims of {team.name}",
         pending,
+        report,
         seconds=seconds,
         pause=1.0,
         next=f"fix the cause, then run ucp team remove {team.name} again: it continues",
     )
 
 
-def await_projects_deleted(kube: Kube, topology: Topology, team: Team, *, seconds: float) -> None:
+def await_projects_deleted(
+    kube: Kube, topology: Topology, team: Team, report: Report = lambda _: None, *, seconds: float
+) -> None:
     """Delete Applications that no ApplicationSet restores, and wait until they are gone.
 
     Waits for the team's ApplicationSets and projects, too. Raises DeadlineExceeded.
@@ -106,6 +112,7 @@ def await_projects_deleted(kube: Kube, topology: Topology, team: Team, *, second
     wait_for(
         f"deletion of the Applications and projects of {team.name}",
         pending,
+        report,
         seconds=seconds,
         next="ucp status",
     )

@@ -40,6 +40,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     edit_topology,
     in_parts,
     plan_edit,
+    shown_step,
 )
 from k8s_ucp.cli.git_credentials import git_credential
 from k8s_ucp.cli.topology_selection import declared_topology, team_names
@@ -220,14 +221,16 @@ def _remove(
             return
         parts.keep(team=team.model_dump(mode="json", by_alias=True, exclude_unset=True))
         repository = open_team(call, topology, team)
-        with parts.step(f"Remove the claims of {name}", "remove-claims"):
+        with shown_step(call, parts, f"Remove the claims of {name}", "remove-claims") as report:
             if repository.commit(f"Remove the claims of {name}\n", without_claims):
                 call.console.say(f"the claims of {name} are being deleted")
-            await_claims_deleted(core, team, seconds=wait)
+            await_claims_deleted(core, team, report, seconds=wait)
         edit_topology(call, edit, subject=f"Remove the team {name}", part_of=parts)
-        with parts.step(f"Delete the projects of {name}", "await-projects-gone"):
-            await_projects_deleted(core, topology, team, seconds=APPLICATIONS_SECONDS)
-        with parts.step(f"Delete the namespaces of {name}", "delete-namespaces"):
+        with shown_step(
+            call, parts, f"Delete the projects of {name}", "await-projects-gone"
+        ) as report:
+            await_projects_deleted(core, topology, team, report, seconds=APPLICATIONS_SECONDS)
+        with shown_step(call, parts, f"Delete the namespaces of {name}", "delete-namespaces"):
             delete_team_namespaces(call, topology, team, core)
     call.console.say(f"team {name} removed; its repository stays: {repository.clone.url()}")
 

@@ -22,7 +22,7 @@ from k8s_ucp.cli.plan_runner import (
 )
 from k8s_ucp.cli.topology_selection import STARTED, declared_topology, remember
 from k8s_ucp.engine.journal import Journal
-from k8s_ucp.engine.pipeline import RunInterrupted
+from k8s_ucp.engine.pipeline import Report, RunInterrupted
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError, UsageError, advise_space
 from k8s_ucp.git.failures import GitFailed
@@ -110,6 +110,13 @@ def in_parts(
     started = call.workspace.gitops(topology.name).core.exists()
     path = state.unfinished_file(about.replace(" ", "-")) if started else None
     return open_journal(path, about, again, call.console).until_done()
+
+
+@contextlib.contextmanager
+def shown_step(call: Invocation, parts: Journal, title: str, id: str) -> Iterator[Report]:
+    """A step of `in_parts` that is in no plan, shown like those that are."""
+    with call.console.steps() as view, parts.step(title, id, view.on_event) as report:
+        yield report
 
 
 def continues(parts: Journal, command: str) -> bool:

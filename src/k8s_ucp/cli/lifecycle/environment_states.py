@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     edit_topology,
     in_parts,
     plan_edit,
+    shown_step,
 )
 from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.engine.journal import Journal
@@ -76,7 +76,7 @@ def stop_environments(
         elif not wait:
             how = f"; {clusters} being deleted: `{again}` waits until that is done"
         else:
-            await_clusters_deleted(deletions, again, parts, seconds=wait)
+            await_clusters_deleted(call, deletions, again, parts, seconds=wait)
             how = ""
     call.console.say(
         f"environment {listed} stopped{how}\nbring it back with `ucp recreate {env_flags(chosen)}`"
@@ -169,14 +169,21 @@ def deletions_of(
 
 
 def await_clusters_deleted(
-    deletions: Mapping[str, ClusterDeletion], again: str, parts: Journal, *, seconds: float
+    call: Invocation,
+    deletions: Mapping[str, ClusterDeletion],
+    again: str,
+    parts: Journal,
+    *,
+    seconds: float,
 ) -> None:
     """Wait until all clusters are deleted, in parallel. Raises DeadlineExceeded."""
+    if not deletions:
+        return
     until = time.monotonic() + seconds
     title = f"Wait until the clusters of {', '.join(deletions)} are gone"
-    with parts.step(title, "await-clusters-gone") if deletions else contextlib.nullcontext():
+    with shown_step(call, parts, title, "await-clusters-gone") as report:
         for each in deletions.values():
-            await_cluster_deleted(each, again, seconds=max(1.0, until - time.monotonic()))
+            await_cluster_deleted(each, again, report, seconds=max(1.0, until - time.monotonic()))
 
 
 def about(environments: Iterable[Environment]) -> str:

@@ -164,7 +164,7 @@ def _recreate_environments(
             # An interrupted run may have written ucp.yaml without pushing it.
             with clusters_first(deletions.values()):
                 commit_state(call, to_recreate, "stopped", parts)
-        await_clusters_deleted(deletions, again, parts, seconds=wait)
+        await_clusters_deleted(call, deletions, again, parts, seconds=wait)
         if to_recreate:
             _bring_back(call, topology, to_recreate, parts)
         context = _context(call)

@@ -73,17 +73,20 @@ def original(tmp_path: Path, core: ApiServer) -> Workspace:
     return workspace
 
 
-def removes(workspace: Workspace) -> bool:
+def removes(workspace: Workspace, progress: list[str] | None = None) -> bool:
     console = SimpleNamespace(say=lambda _: None)
     call = cast(Invocation, SimpleNamespace(workspace=workspace, console=console))
-    return remove_applications(call, default(), "web")
+    report = (progress if progress is not None else []).append
+    return remove_applications(call, default(), "web", report)
 
 
 def test_an_app_is_removed_from_the_core_of_a_workspace(
     original: Workspace, core: ApiServer
 ) -> None:
-    assert removes(original)
+    progress: list[str] = []
+    assert removes(original, progress)
     assert core.names == ()
+    assert progress == ["web-stage", ""]
 
 
 def test_a_copy_of_a_workspace_removes_nothing_from_the_originals_core(
