@@ -112,6 +112,12 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         "`git fsck --full` in that repository lists the damaged files: delete them, and copy them "
         "from a clone (cp -rn CLONE/.git/objects REPOSITORY) or from a backup",
     ),
+    # Git also reports the rest of these as an URL that it can't access.
+    (
+        HostUnreachable,
+        r"ssl certificate problem|server certificate verification failed|ssl: no alternative cert",
+        "let git trust the certificate's CA: git config --global http.sslCAInfo FILE",
+    ),
     (
         HostUnreachable,
         r"could not resolve|connection (refused|timed out|reset)|failed to connect"
@@ -126,6 +132,12 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         r"does not appear to be a git repository|repository .{0,500}not found|not a git repository"
         r"|no such device or address|repository '.{0,500}' does not exist",
         "check the repository's URL",
+    ),
+    (
+        RepositoryMissing,
+        r"unable to update url base from redirection|not valid: is this a git repository",
+        "check the repository's URL: its server answers with another page, such as a login; a "
+        "private repository needs a credential",
     ),
     (
         Locked,

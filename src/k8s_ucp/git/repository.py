@@ -380,8 +380,9 @@ def run_git(
 def _repository_name(action: str, arguments: Sequence[str], folder: Path | None, where: str) -> str:
     """The name of the repository in an error: the remote's URL if the call goes to a remote."""
     if action in _NETWORK and folder is not None:
+        remote = _remote_in(arguments)
         with contextlib.suppress(GitFailed):
-            return Repository(folder).url(_remote_in(arguments)) or where
+            return Repository(folder).url(remote) or (where if remote == "origin" else remote)
     return where
 
 

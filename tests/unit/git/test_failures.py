@@ -11,6 +11,7 @@ from k8s_ucp.git.failures import (
     HostUnreachable,
     NoSpace,
     Rejected,
+    RepositoryMissing,
     SettingsUnreadable,
     Unsigned,
     classify,
@@ -82,6 +83,35 @@ def test_unreadable_git_settings_are_not_classified_as_a_network_failure() -> No
     assert isinstance(classify("push", "https://host/a", away), HostUnreachable)
     of_kustomize = 'Get "https://host/a.json": dial tcp: lookup host on 10.0.0.1:53: no such host'
     assert isinstance(classify("fetch", "apps/web", of_kustomize), HostUnreachable)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "SSL certificate problem: self-signed certificate in certificate chain",
+        "server certificate verification failed. CAfile: none CRLfile: none",
+    ],
+)
+def test_an_untrusted_certificate_is_not_explained_by_the_network(said: str) -> None:
+    error = classify(
+        "fetch", "https://host/a", f"fatal: unable to access 'https://host/a/': {said}"
+    )
+    assert isinstance(error, HostUnreachable)
+    assert "http.sslCAInfo" in (error.next or "")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "fatal: unable to update url base from redirection:\n  asked for: https://host/a/info/refs\n"
+        "   redirect: https://host/users/sign_in\n",
+        "fatal: https://host/a/info/refs not valid: is this a git repository?\n",
+    ],
+)
+def test_a_page_instead_of_a_repository_is_explained(said: str) -> None:
+    error = classify("ls-remote", "https://host/a", said)
+    assert isinstance(error, RepositoryMissing)
+    assert "such as a login" in (error.next or "")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed, TooMuchOutput
 from k8s_ucp.git.objects import SYMBOLIC_LINK, TreeEntry
@@ -38,9 +38,11 @@ def find_commit(url: str, revision: str | None, credential: Credential | None) -
         if ref in refs:
             return refs[ref]
     names = sorted(each.removeprefix("refs/heads/") for each in refs if "refs/heads/" in each)
-    branches = f"; its branches: {', '.join(names[:8])}" if names else "; it is empty"
+    if not names:
+        raise UcpError(f"{url} has no branches", next="correct the URL, or push a commit there")
+    what = f"branch and no tag {revision}" if revision else "default branch"
     raise UcpError(
-        f"{url} has no branch and no tag {wanted}{branches}",
+        f"{url} has no {what}; its branches: {some_of(names, 8)}",
         next="name one by --revision, or a whole commit id",
     )
 

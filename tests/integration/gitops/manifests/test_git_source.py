@@ -9,7 +9,7 @@ import pytest
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository, run_git
 from k8s_ucp.gitops.manifests import git_source
-from k8s_ucp.gitops.manifests.git_source import open_commit
+from k8s_ucp.gitops.manifests.git_source import find_commit, open_commit
 
 
 def test_no_more_files_are_read_than_fit_in_memory(
@@ -26,3 +26,21 @@ def test_no_more_files_are_read_than_fit_in_memory(
     assert tree.read("a/file") == b"a" * 600
     with pytest.raises(UcpError, match=r"the files of file:.* are too large"):
         tree.read("b/file")
+
+
+def test_an_error_of_a_fetch_names_the_repository_instead_of_the_cache(
+    tmp_path: Path, home: Path
+) -> None:
+    url = (tmp_path / "gone.git").as_uri()
+    with pytest.raises(UcpError, match=url):
+        open_commit(url, "a" * 40, tmp_path / "cache", None)
+
+
+def test_a_repository_without_branches_is_not_said_to_lack_a_branch(
+    tmp_path: Path, home: Path
+) -> None:
+    folder = tmp_path / "empty"
+    run_git(["init", "-q", str(folder)], where="empty")
+    with pytest.raises(UcpError, match="has no branches") as caught:
+        find_commit(folder.as_uri(), None, None)
+    assert "push a commit" in (caught.value.next or "")
