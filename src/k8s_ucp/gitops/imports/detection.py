@@ -40,8 +40,9 @@ from k8s_ucp.gitops.imports.layouts.folders_of_tests import (
 from k8s_ucp.gitops.imports.layouts.variants import beside_bases
 from k8s_ucp.gitops.imports.own_urls import normal_url, own_urls
 from k8s_ucp.gitops.imports.trees import LOCAL, Origin, RepositoryTree
+from k8s_ucp.gitops.manifests.build_charts import SETTINGS
 from k8s_ucp.gitops.manifests.other_tools import CUE, FLEET, find_tools, is_of_tool
-from k8s_ucp.gitops.manifests.reachable import FolderTree, within
+from k8s_ucp.gitops.manifests.reachable import FolderTree, join, within
 
 _MOST_ALONE = 3
 """Maximum number of files of one tool that are listed with words of their own."""
@@ -163,7 +164,7 @@ def _search(tree: RepositoryTree, request: _Request) -> Discovery:
     laid = [as_deployed(each, deploying, tree) for each in laid]
     whole = _whole_folders(tree, findings)
     findings = [*(_with_base(each, laid) for each in findings), *releases]
-    findings += [each for each in laid if not _is_taken(each, claimed, whole)]
+    findings += [_with_settings(tree, each) for each in laid if not _is_taken(each, claimed, whole)]
     refusals += [each for each in more if each.where not in claimed]
     refusals = _without_found(refusals, findings)
     findings = with_distinct_names(findings)
@@ -282,6 +283,18 @@ def _with_fleet(tree: RepositoryTree, finding: DiscoveredApp) -> DiscoveredApp:
         f"{fleet_file} of {FLEET} is not supported: its namespace, values and targets are ignored"
     )
     return replace(finding, notes=(*finding.notes, note))
+
+
+def _with_settings(tree: RepositoryTree, finding: DiscoveredApp) -> DiscoveredApp:
+    """Add a note if Argo CD's settings in a folder that no Application names are left out."""
+    files = [
+        each for each in (join(path, SETTINGS) for path in folders_of(finding)) if tree.read(each)
+    ]
+    notes = (
+        f"{each} is not imported: write what it sets to its values or kustomization"
+        for each in files
+    )
+    return replace(finding, notes=(*finding.notes, *notes))
 
 
 def _with_base(finding: DiscoveredApp, laid: list[DiscoveredApp]) -> DiscoveredApp:

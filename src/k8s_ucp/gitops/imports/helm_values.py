@@ -20,6 +20,7 @@ _TAKEN = frozenset(
         *("ignoreMissingValueFiles", "version", "passCredentials"),
     ]
 )
+_VARIABLE = re.compile(r"\$[\w{*#@!?-]")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _KEY = re.compile(
     r"(?P<key>(?:\\.|[^\\.\[\]{},])+)(?P<places>(?:\[\d{1,4}\])*)(?:\.(?=.)|$)", re.DOTALL
@@ -56,17 +57,30 @@ def merged(files: Iterable[tuple[str, bytes]], helm: Mapping[str, Any]) -> bytes
             found = merge(found, _values(content, path))
         found = merge(found, inline)
         for parameter in parameters:
+            # Go reads keys in any case, and Argo CD Image Updater writes this one in lower case.
+            literal = parameter.get("forceString") or parameter.get("forcestring")
             set_value(
                 found,
                 str(parameter.get("name")),
-                str(parameter.get("value", "")),
-                literal=bool(parameter.get("forceString")),
+                _without_variables(parameter),
+                literal=bool(literal),
             )
         return dump_all([found]).encode()
     except UsageError as error:
         raise NotImportable(
             "its values are nested too deeply", "write them with fewer levels"
         ) from error
+
+
+def _without_variables(parameter: Mapping[str, Any]) -> str:
+    """A parameter's value; `$$` stands for a dollar sign. Raises NotImportable."""
+    value = str(parameter.get("value", ""))
+    if _VARIABLE.search(value.replace("$$", "")):
+        raise NotImportable(
+            f"its parameter {parameter.get('name')} has a variable that Argo CD fills: {value}",
+            "add the app with `ucp app add`, and set it in its .argocd-source.yaml",
+        )
+    return value.replace("$$", "$")
 
 
 def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

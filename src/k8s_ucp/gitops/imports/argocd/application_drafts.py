@@ -11,6 +11,7 @@ from typing import Any
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.argocd.directories import takes_all
 from k8s_ucp.gitops.imports.argocd.kustomize_settings import used_settings
+from k8s_ucp.gitops.imports.argocd.source_files import with_files
 from k8s_ucp.gitops.imports.findings import (
     ArgoDocument,
     NotImportable,
@@ -156,6 +157,9 @@ def _draft(
         raise NotImportable(
             f"its path {source.get('path')} points outside of the repository", "correct it"
         )
+    if context.same(url) and not _chart_of(source):
+        source = with_files(source, path, document.name, context.tree)
+        _check_source(source)
     remote = _remote(document.name, source, url, path, context)
     _check_directory(part(source, "directory"), None if remote else path, context.tree)
     destination = part(part(document.content, "spec"), "destination")

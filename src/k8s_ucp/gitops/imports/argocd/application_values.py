@@ -20,6 +20,8 @@ from k8s_ucp.gitops.manifests.reachable import resolve
 from k8s_ucp.gitops.manifests.yaml_text import maps
 
 _INLINE = ("values", "valuesObject", "parameters")
+_PATTERN = frozenset("*?[")
+"""What makes the name of a values file a pattern."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,11 @@ def _existing(draft: Draft, names: Iterable[str], context: DiscoveryContext) -> 
     for name in names:
         if file := _file(draft, name, context):
             found.append(file)
+        elif not _PATTERN.isdisjoint(name):
+            raise NotImportable(
+                f"its values files are those that a pattern selects: {name}",
+                "list them in the Application",
+            )
         elif not draft.helm.get("ignoreMissingValueFiles"):
             raise NotImportable(f"its values file {name} does not exist", "correct the Application")
     return found

@@ -120,12 +120,31 @@ def _of_this_repository(
             key: text for key, text in read.items() if text is not None
         }
         if not common.environments:
-            values = {**values_of(tree, first.path, context.environments)[0], **values}
+            own = values_of(tree, first.path, context.environments)[0]
+            values = {**_with_own_files(first, own, context), **values}
         return replace(common, form="helm", path=first.path, values=values)
     found = plain_finding(tree, common.name, first.path, first.document.where)
     if found.form != "jsonnet" and not all(each.recurse for each in drafts):
         _check_depth(tree, first.path)
     return replace(common, form=found.form, path=found.path)
+
+
+def _with_own_files(
+    draft: Draft, files: Mapping[str, str], context: DiscoveryContext
+) -> dict[str, str | bytes]:
+    """{environment: its values file in the chart, with what the Application sets on top of it}.
+
+    Raises NotImportable.
+    """
+    given = draft.helm.get("valueFiles")
+    before = given if isinstance(given, list) else []
+    return {
+        each: chart_values(
+            replace(draft, helm={**draft.helm, "valueFiles": [*before, file]}), context
+        )
+        or file
+        for each, file in files.items()
+    }
 
 
 def _distinct(drafts: Sequence[Draft]) -> list[Draft]:

@@ -166,3 +166,63 @@ def test_values_that_cannot_be_read_are_refused_with_the_command_that_adds_the_a
             "copy it to a file, then ucp app add web --chart web --repo https://charts.example.org "
             "--version 1.0.0 --values FILE"
         )
+
+
+def test_settings_in_the_folder_of_an_application_override_its_own() -> None:
+    """Argo CD Image Updater writes them, with keys in lower case."""
+    own = {"parameters": [{"name": "tag", "value": "1.0"}], "releaseName": "x", "values": "a: 1\n"}
+    everywhere = {"releaseName": None, "values": "a: 2\n"}
+    updated = [{"name": "tag", "value": "1.10", "forcestring": True}]
+    files = {
+        "web/Chart.yaml": CHART,
+        "web/.argocd-source.yaml": dump_all([{"helm": everywhere, "path": "other"}]),
+        "web/.argocd-source-web-prod.yaml": dump_all([{"helm": {"parameters": updated}}]),
+        "web/.argocd-source-web-qa.yaml": "helm: {version: [}\n",
+        "prod.yaml": application("web-prod", {"path": "web", "helm": own}),
+    }
+    [only] = found(files).findings
+    assert only.values["prod"] == dump_all([{"a": 2, "tag": "1.10"}]).encode()
+    assert not any("release" in each for each in only.notes)
+    del files["prod.yaml"]
+    assert "web/.argocd-source.yaml is not imported" in found(files).findings[0].notes[-1]
+    files["qa.yaml"] = application("web-qa", {"path": "web"})
+    assert refusal(found(files), "web-qa").advice == "correct web/.argocd-source-web-qa.yaml"
+
+
+def test_variables_of_argo_cd_in_parameters_are_refused_by_name() -> None:
+    for value in ("$ARGOCD_APP_NAME", "a-${ARGOCD_APP_REVISION}"):
+        files = {"web/Chart.yaml": CHART, "web.yaml": _with_parameter(value)}
+        reason = f"its parameter x has a variable that Argo CD fills: {value}"
+        assert refusal(found(files), "web").reason == reason
+    for value, literal in (("5$$a", "5$a"), ("5$", "5$")):
+        files = {"web/Chart.yaml": CHART, "web.yaml": _with_parameter(value)}
+        [web] = found(files).findings
+        assert web.values == {"": dump_all([{"x": literal}]).encode()}
+
+
+def _with_parameter(value: str) -> str:
+    helm = {"parameters": [{"name": "x", "value": value}]}
+    return application("web", {"path": "web", "helm": helm})
+
+
+def test_patterns_of_values_files_are_refused_as_such() -> None:
+    helm = {"valueFiles": ["values/*.yaml"]}
+    files = {
+        "web/Chart.yaml": CHART,
+        "web/values/a.yaml": "",
+        "web.yaml": application("web", {"path": "web", "helm": helm}),
+    }
+    assert "a pattern selects: values/*.yaml" in refusal(found(files), "web").reason
+
+
+def test_an_applications_values_apply_over_those_of_each_environment_in_its_chart() -> None:
+    files = {
+        "web/Chart.yaml": CHART,
+        "web/values-prod.yaml": "replicas: 3\ntag: '1'\n",
+        "web.yaml": application("web", {"path": "web", "helm": {"values": "tag: '2'\n"}}),
+    }
+    [web] = found(files).findings
+    assert web.values == {
+        "prod": dump_all([{"replicas": 3, "tag": "2"}]).encode(),
+        "": dump_all([{"tag": "2"}]).encode(),
+    }
