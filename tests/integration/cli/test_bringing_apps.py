@@ -133,6 +133,7 @@ def test_links_to_files_of_the_same_repository_are_followed(
     theirs = write(tmp_path / "theirs", {"web/web.yaml": DEPLOYMENT, "common/route.yaml": INGRESS})
     (theirs / "web/route.yaml").symlink_to("../common/route.yaml")
     (theirs / "web/away.yaml").symlink_to("/etc/hostname")
+    (theirs / "web/circle.yaml").symlink_to("circle.yaml")
     commit(theirs)
     ucp(workspace, "app", "add", "web", "--path", str(theirs / "web"))
     assert rendered(workspace)["apps/web/base/route.yaml"] == INGRESS
@@ -676,14 +677,18 @@ def test_files_that_a_kustomization_loads_as_text_need_not_be_yaml(
 ) -> None:
     files = {
         "kustomization.yaml": "resources: [web.yaml]\nconfigMapGenerator:\n"
+        "  - {name: env, envs: [.env]}\n"
         "  - name: web\n    files: [config/app.yaml, b.yaml=config/tags.yaml]\n"
         f"patches: [{{target: {{kind: None, name: ^({'a|' * 200}b)$}}, patch: '{PATCH}'}}]\n",
         "web.yaml": DEPLOYMENT,
         "config/app.yaml": "a: {{ .x }}\nb: {{ y }}: z\n",
         "config/tags.yaml": "password: !secret web\n",
+        ".env": "HIDDEN=1\n",
+        ".other": "",
     }
     source = write(tmp_path / "web", files)
     said = ucp(workspace, "app", "add", "web", str(source), "--dry-run")
     assert "b: {{ y }}: z" in said and "would be refused" not in said
+    assert "HIDDEN: " in said and "base/.other" not in said
     said = ucp(workspace, "app", "import", str(source), "--all", "--dry-run")
     assert "apps/web/base/config/app.yaml (new)" in said and "would be refused" not in said

@@ -7,8 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 
+from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable
-from k8s_ucp.gitops.manifests.reachable import FolderTree, join, moved_up, taken_in
+from k8s_ucp.gitops.manifests.reachable import (
+    FolderTree,
+    join,
+    moved_up,
+    refuse_submodules,
+    taken_in,
+)
 
 _NO_VALUES = b"# Values of this environment; there are none yet.\n"
 
@@ -195,6 +202,10 @@ def _taken(folder_tree: FolderTree, overlays: Mapping[str, str]) -> tuple[str, d
     """(first folder, files) relative to the deepest folder that contains all of them."""
     folders = list(overlays.values())
     found = taken_in(folder_tree, folders)
+    try:
+        refuse_submodules(folder_tree, found)
+    except UsageError as error:
+        raise NotImportable(error.message, error.next or "") from error
     if not found:
         raise NotImportable(f"{folders[0]} holds nothing", "correct the repository")
     return moved_up(found, folders[0])

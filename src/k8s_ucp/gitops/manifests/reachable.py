@@ -6,6 +6,7 @@ Folders are paths relative to the root of the available files; "" is the root it
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,9 @@ from k8s_ucp.gitops.manifests.yaml_text import first_map
 
 _LISTS = ("resources", "bases", "components")
 """Keys of a kustomization with folders and files that it can't be built without."""
+_SUBMODULE = re.compile(r"^[ \t]*+path[ \t]*+=(.*)$", re.MULTILINE)
+CLONE_ALL = "give the folder of a clone: git clone --recurse-submodules"
+"""What to do about files in submodules, which are other repositories."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,28 @@ def beyond(folder_tree: FolderTree, folder: str) -> tuple[str, str] | None:
             if each.startswith("../") and resolve(used, each) is None:
                 return used, each
     return None
+
+
+def submodule_of(folder_tree: FolderTree, path: str) -> str | None:
+    """The git submodule with a path of the tree, if the submodule's files aren't in the tree."""
+    settings = (folder_tree.read(".gitmodules") or b"").decode("utf-8", "replace")
+    modules = (each.strip() for each in _SUBMODULE.findall(settings))
+    found = next((each for each in modules if each and within(path, each)), None)
+    return None if found is None or folder_tree.names(found) else found
+
+
+def refuse_submodules(folder_tree: FolderTree, files: Files) -> None:
+    """Raise UsageError if kustomizations list something in a submodule that isn't in the tree."""
+    for folder in {path.rpartition("/")[0] for path in files}:
+        listed = kustomization(files, folder)
+        for each in (text for key in _LISTS for text in _texts(listed.get(key))):
+            path = resolve(folder, each)
+            if path is not None and (module := submodule_of(folder_tree, path)):
+                raise UsageError(
+                    f"the kustomization {folder or '.'} lists {each}, which is in the git "
+                    f"submodule {module}",
+                    next=CLONE_ALL,
+                )
 
 
 def _is_plain(path: str) -> bool:

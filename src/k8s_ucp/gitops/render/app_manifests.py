@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,11 +24,14 @@ from k8s_ucp.gitops.manifests.forms import (
 from k8s_ucp.gitops.manifests.git_source import is_hidden, open_commit
 from k8s_ucp.gitops.manifests.images_and_ports import SHIPPED
 from k8s_ucp.gitops.manifests.reachable import (
+    CLONE_ALL,
     FolderTree,
     beyond,
     kustomization,
     moved_up,
+    refuse_submodules,
     resolve,
+    submodule_of,
     taken_in,
 )
 from k8s_ucp.gitops.render.repositories import GENERATED, templates_folder
@@ -37,6 +41,8 @@ Manifests = Mapping[str, Mapping[str, bytes]]
 """{app: {path relative to its folder: content}}."""
 MOST_BYTES = 4_000_000
 """Limit for one file, larger than any manifest or chart file."""
+_READ = (".yaml", ".yml", ".json", ".tpl", ".tgz", ".jsonnet", ".libsonnet")
+"""Endings of files that are read as manifests, templates or charts; others may be pictures."""
 _CLOSED = frozenset(("creds", "gitops", ".ucp"))
 """Folders beside ucp.yaml with credentials and state, which no app may use."""
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
@@ -117,6 +123,8 @@ def _read(app: App, folder: Path, fetcher: SourceFetcher | None) -> dict[str, by
         )
     repository_tree = open_commit(app.repo or "", app.revision or "", fetcher.cache, credential)
     if path and repository_tree.read(path) is None and not repository_tree.names(path):
+        if module := submodule_of(repository_tree, path):
+            raise UsageError(f"{path} is in the git submodule {module}", next=CLONE_ALL)
         raise UsageError(
             f"the app {app.name}: {app.repo} has no folder or file {path} at {app.revision}",
             next="choose another one with --path",
@@ -133,23 +141,23 @@ def _relevant_files(
     names = dict.fromkeys(folder_tree.names(path), b"")
     kustomized = is_kustomization(names) or overlays(names) or app.overlays
     if kustomized and app.as_ in (None, "kustomize"):
-        return _kustomization(app, folder_tree, path, names)
-    if "Chart.yaml" in names and app.as_ in (None, "helm"):
-        return _chart(folder_tree, path, fetcher)
-    files = folder_tree.below(path)
-    form = find_form(files, app.as_).form
-    if form in ("directory", "kustomize"):
-        _refuse_pointers(files)
+        files = _kustomization(app, folder_tree, path, names)
+        _refuse_pointers(files, files)
+        return files
+    chart = "Chart.yaml" in names and app.as_ in (None, "helm")
+    files = _chart(folder_tree, path, fetcher) if chart else folder_tree.below(path)
+    _refuse_pointers(files, (each for each in files if each.endswith(_READ)))
+    if not chart and find_form(files, app.as_).form in ("directory", "kustomize"):
         return {name: files[name] for name in manifest_files(files)}
     return files
 
 
-def _refuse_pointers(files: Files) -> None:
-    """Raise UsageError for a Git LFS pointer: without its content, the app would lack objects."""
-    for name, content in sorted(files.items()):
-        if name.endswith((".yaml", ".yml", ".json")) and content.startswith(LFS_POINTER):
+def _refuse_pointers(files: Files, used: Iterable[str]) -> None:
+    """Raise UsageError for a Git LFS pointer: without its content, the app would lack something."""
+    for name in sorted(used):
+        if files[name].startswith(LFS_POINTER):
             raise UsageError(
-                f"{name} is a Git LFS pointer, not the manifest itself",
+                f"{name} is a Git LFS pointer, not the file itself",
                 next="run `git lfs pull` in a clone and add that folder",
             )
 
@@ -159,6 +167,7 @@ def _kustomization(app: App, folder_tree: FolderTree, path: str, names: Files) -
     wanted = [f"overlays/{each}" for each in overlays(names)] + [*app.overlays.values(), "base", ""]
     starts = [f"{path}/{each}".strip("/") for each in wanted if is_kustomization(names, each)]
     taken = taken_in(folder_tree, starts)
+    refuse_submodules(folder_tree, taken)
     if kustomization(taken, path).get("kind") == "Component":
         raise UsageError(
             f"the app {app.name}: {path} is a Component of kustomize, which adds to other objects",
@@ -263,7 +272,7 @@ def folder_tree_of(root: Path, *, closed: Collection[str] = ()) -> FolderTree:
 
 
 def outside(source: Path, top: Path) -> dict[str, bytes]:
-    """{path relative to top: content} of files outside of `source` that it uses.
+    """{path relative to top: content} of files outside of `source` that it uses, and hidden ones.
 
     Raises UsageError if its kustomization lists a folder or file that isn't below `top`.
     """
@@ -278,6 +287,7 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
         if name.rpartition("/")[2] in KUSTOMIZATIONS
     }
     found |= taken_in(folder_tree, sorted(kustomized))
+    refuse_submodules(folder_tree, found)
     if lost := beyond(folder_tree, path):
         raise UsageError(
             f"the kustomization {lost[0] or '.'} lists {lost[1]}, which is outside of the folder "
@@ -293,7 +303,11 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
         for folder in _neighbors(chart_file(files), path):
             found |= {f"{folder}/{each}": text for each, text in folder_tree.below(folder).items()}
     start = f"{path}/" if path else ""
-    return {each: text for each, text in found.items() if not each.startswith(start)}
+    return {
+        each: text
+        for each, text in found.items()
+        if not each.startswith(start) or is_hidden(each.removeprefix(start))
+    }
 
 
 def _neighbors(chart: ChartFile, path: str) -> list[str]:
@@ -352,7 +366,8 @@ def _files(root: Path, top: Path | None = None) -> Iterator[tuple[str, Path]]:
 
 def links_within(link: Path, top: Path) -> bool:
     """A symbolic link leads to a file below a folder that isn't hidden."""
-    target, top = link.resolve(), top.resolve()
+    # Unlike `resolve`, this takes links that lead to each other.
+    target, top = Path(os.path.realpath(link)), top.resolve()
     inside = target.is_file() and target.is_relative_to(top)
     return inside and not is_hidden(target.relative_to(top).as_posix())
 

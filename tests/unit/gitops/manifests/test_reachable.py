@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, taken_in
+import pytest
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, refuse_submodules, taken_in
 
 DEPLOYMENT = (
     b"kind: Deployment\nspec: {containers: [{image: 'reg/web:1'}, {image: 'reg/side:2'}]}\n"
@@ -60,3 +63,16 @@ def test_nothing_outside_of_the_tree_is_read() -> None:
 
     taken_in(FolderTree(lambda _: [], read), [""])
     assert not any(each.startswith(("/", "..")) for each in asked)
+
+
+def test_what_a_submodule_lacks_is_refused_by_its_name() -> None:
+    files = {
+        ".gitmodules": b'[submodule "lib"]\n\tpath = vendor/lib\n\turl = ../lib\n',
+        "web/kustomization.yaml": b"resources: [../vendor/lib/base]\n",
+        "other/kustomization.yaml": b"resources: [../vendor/library]\n",
+    }
+    refuse_submodules(place(files), taken_in(place(files), ["other"]))
+    with pytest.raises(UsageError, match=r"web lists .*, which is in the git submodule vendor/lib"):
+        refuse_submodules(place(files), taken_in(place(files), ["web"]))
+    files["vendor/lib/base/kustomization.yaml"] = b""
+    refuse_submodules(place(files), taken_in(place(files), ["web"]))

@@ -116,6 +116,7 @@ def test_a_link_to_a_file_beside_the_app_is_followed(tmp_path: Path) -> None:
     (tmp_path / "own/b.yaml").symlink_to("../common/b.yaml")
     (tmp_path / "own/c.yaml").symlink_to("../.git/c.yaml")
     (tmp_path / "own/d.yaml").symlink_to("/etc/hostname")
+    (tmp_path / "own/circle.yaml").symlink_to("circle.yaml")
     files = rendered(App(name="own", path="own"), tmp_path)
     assert files["base/kustomization.yaml"]["resources"] == ["a.yaml", "b.yaml"]
     assert files["base/b.yaml"]["metadata"] == {"name": "b"}
@@ -136,6 +137,27 @@ def test_a_git_lfs_pointer_among_the_manifests_is_refused(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match=r"dashboard\.json is a Git LFS pointer") as caught:
         rendered(App(name="own", path="own"), tmp_path)
     assert "git lfs pull" in str(caught.value.next)
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        (
+            "model.bin",
+            {"kustomization.yaml": "configMapGenerator: [{name: m, files: [model.bin]}]"},
+        ),
+        ("charts/a-1.tgz", {"Chart.yaml": "{apiVersion: v2, name: own, version: 1.0.0}"}),
+    ],
+)
+def test_a_git_lfs_pointer_in_a_kustomization_or_chart_is_refused(
+    tmp_path: Path, path: str, more: dict[str, str]
+) -> None:
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n"
+    for name, text in {path: pointer, "logo.png": pointer, **more}.items():
+        (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "own" / name).write_text(text)
+    with pytest.raises(UsageError, match=f"{path} is a Git LFS pointer"):
+        rendered(App(name="own", path="own"), tmp_path)
 
 
 def test_manifests_of_a_repository_become_a_remote_base() -> None:

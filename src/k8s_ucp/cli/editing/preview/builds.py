@@ -100,15 +100,25 @@ class OverlayBuilder:
         folder = _overlay(app, environment)
         built = build_charts(self.helm, self.apps, [folder], {folder: self._home(app)})
         if folder in built.failures:
-            raise UcpError(
-                f"{app} on {environment}: {built.failures[folder]}",
-                next="run the command again with --values FILE, if the chart lacks values",
-            )
+            why = built.failures[folder]
+            raise UcpError(f"{app} on {environment}: {why}", next=chart_advice(why))
         found = built.objects[folder]
         return BuiltOverlay(dump_all(found, for_files=False), found)
 
     def _home(self, app: str) -> str:
         return next(each.home for each in self.topology.spec.apps if each.name == app)
+
+
+def chart_advice(why: str) -> str:
+    """What to do about a chart that helm can't render. why: helm's message."""
+    if "requires kubeVersion" in why:
+        return "use a version of the chart that supports this version of Kubernetes"
+    if "missing in charts/" in why or 'no template "' in why:
+        return (
+            "put the charts that it depends on, and those that they depend on, into charts/ "
+            "folders by `helm dependency build`"
+        )
+    return "run the command again with --values FILE, if the chart lacks values"
 
 
 def _overlay(app: str, environment: str) -> str:

@@ -25,7 +25,13 @@ from k8s_ucp.gitops.imports.findings import (
 from k8s_ucp.gitops.imports.templates import refuse_unfilled
 from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, RepositoryTree, from_the_root
 from k8s_ucp.gitops.manifests.forms import manifest_files
-from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve
+from k8s_ucp.gitops.manifests.reachable import (
+    CLONE_ALL,
+    FolderTree,
+    join,
+    resolve,
+    submodule_of,
+)
 from k8s_ucp.gitops.manifests.yaml_text import part
 
 _UPDATER = "argocd-image-updater.argoproj.io/"
@@ -303,6 +309,8 @@ def _remote(
     if not context.same(url):
         return RemoteSource(url, None if revision in MOVING else revision)
     if path not in context.tree.folders:
+        if module := submodule_of(context.tree.folder_tree, path):
+            raise NotImportable(f"its folder {path} is in the git submodule {module}", CLONE_ALL)
         raise NotImportable(
             f"the repository has no folder {path}",
             "correct the Application, or import another commit",

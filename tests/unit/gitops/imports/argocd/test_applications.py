@@ -481,3 +481,12 @@ def test_folders_of_idpbuilder_are_relative_to_the_application() -> None:
 
 def source_beside(path: str, *, url: str = "cnoe://") -> dict[str, str]:
     return {"repoURL": url, "path": path}
+
+
+def test_a_folder_in_a_git_submodule_is_refused_with_the_way_to_read_it() -> None:
+    modules = {".gitmodules": "[submodule 'lib']\npath = lib\nurl = ../lib\n"}
+    files = {**modules, "web.yaml": application("web", {"path": "lib/web"})}
+    only = refusal(found(files), "web")
+    assert only.reason == "its folder lib/web is in the git submodule lib"
+    assert "--recurse-submodules" in only.advice
+    assert found({**files, "lib/web/Chart.yaml": CHART}).findings[0].path == "lib/web"
