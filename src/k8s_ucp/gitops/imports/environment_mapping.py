@@ -224,7 +224,8 @@ def _overlays(
             advice = f"write an overlay for {here} in that repository"
             # Mapping one that is used for another environment would only leave that without one.
             if unused := finding.overlays.keys() - mapping.values():
-                advice = f"--map {quote(min(unused))}={here}, or {advice}"
+                like = min(unused, key=lambda name: (not here.startswith(name[:4]), name))
+                advice = f"--map {quote(like)}={here}, or {advice}"
             raise NotImportable(
                 f"it has nothing for the environment {here}, only for {available}", advice
             )

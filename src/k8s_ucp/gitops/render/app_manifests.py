@@ -39,8 +39,8 @@ from k8s_ucp.topology import App, Topology
 
 Manifests = Mapping[str, Mapping[str, bytes]]
 """{app: {path relative to its folder: content}}."""
-MOST_BYTES = 4_000_000
-"""Limit for one file, larger than any manifest or chart file."""
+MOST_BYTES = 16_000_000
+"""Limit for one file. Some products install themselves with a third of it, most of it CRDs."""
 _READ = (".yaml", ".yml", ".json", ".tpl", ".tgz", ".jsonnet", ".libsonnet")
 """Endings of files that are read as manifests, templates or charts; others may be pictures."""
 _CLOSED = frozenset(("creds", "gitops", ".ucp"))

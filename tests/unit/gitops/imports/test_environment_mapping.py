@@ -90,6 +90,15 @@ def test_no_environment_that_is_used_is_proposed_for_another_one() -> None:
     assert refused.value.advice == "write an overlay for prod in that repository"
 
 
+def test_the_proposed_environment_is_the_most_similar_one() -> None:
+    overlays = {each: f"web/{each}" for each in ("dev", "prod", "staging")}
+    app = DiscoveredApp("web", "kustomize", "web", None, overlays, environments=tuple(overlays))
+    mapping = mapped({"dev": None, "staging": None}, OURS, overlays)
+    with pytest.raises(NotImportable) as refused:
+        request_of(app, place(kustomized("base", overlays)), mapping, OURS, pinned=False)
+    assert refused.value.advice.startswith("--map staging=stage, or")
+
+
 def test_overlays_named_like_environments_need_no_entry_in_ucp_yaml() -> None:
     overlays = {each: f"web/overlays/{each}" for each in OURS}
     app = DiscoveredApp("web", "kustomize", "web", "web/base", overlays, environments=OURS)

@@ -139,6 +139,14 @@ def test_a_git_lfs_pointer_among_the_manifests_is_refused(tmp_path: Path) -> Non
     assert "git lfs pull" in str(caught.value.next)
 
 
+def test_a_file_with_all_the_crds_of_a_product_is_not_too_large(tmp_path: Path) -> None:
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: w}\n"
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/install.yaml").write_text(service + f"# {'x' * 97}\n" * 50_000)
+    topology = demo(apps=(App(name="own", path="own"),))
+    assert len(read_manifests(topology, tmp_path)["own"]["install.yaml"]) > 5_000_000
+
+
 @pytest.mark.parametrize(
     ("path", "more"),
     [
