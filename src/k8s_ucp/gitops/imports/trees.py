@@ -27,7 +27,10 @@ from k8s_ucp.names import SECRET_TYPE
 
 _BREAK = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _ARGO = re.compile(r"argoproj\.io/", re.MULTILINE)
-_APPLICATION = re.compile(r"^[ \t]*kind:\s*[\"']?Application(?:Set)?\b", re.MULTILINE)
+_APPLICATION = re.compile(
+    r"^[ \t]*(?:-[ \t]+)?kind:\s*[\"']?Application(?:Set)?\b|\"kind\":\s*\"Application(?:Set)?\"",
+    re.MULTILINE,
+)
 _FLUX = re.compile(r"fluxcd\.io/")
 _OF_FLUX = re.compile(rb"(?:apiVersion|group)[\"']?:[ \t]*[\"']?[\w.-]*fluxcd\.io\b")
 MOVING = frozenset(["", "HEAD", "main", "master", "None"])

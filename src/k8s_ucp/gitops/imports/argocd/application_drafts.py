@@ -41,6 +41,10 @@ _UPDATED = (
 )
 _MANUAL = "it was synced manually in Argo CD; here, each commit to its folder is deployed at once"
 _IGNORED = "its ignoreDifferences are not imported: these fields may be shown as OutOfSync"
+_OF_NAMESPACE = (
+    "its managedNamespaceMetadata is not imported: add a Namespace with these labels and "
+    "annotations to its manifests"
+)
 _SAYS_NOTHING = frozenset(["app", "application"])
 """What may remain of a name without its environment, but isn't a usable app name."""
 Fetch = Callable[[str, "str | None"], FolderTree]
@@ -116,6 +120,8 @@ def drafts_of(
     annotations = part(part(document.content, "metadata"), "annotations")
     notes: tuple[str, ...] = (_IGNORED,) if spec.get("ignoreDifferences") else ()
     notes += () if _is_automated(spec) else (_MANUAL,)
+    policy = part(spec, "syncPolicy")
+    notes += (_OF_NAMESPACE,) if policy.get("managedNamespaceMetadata") else ()
     notes += (_UPDATED,) if any(str(each).startswith(_UPDATER) for each in annotations) else ()
     found = [_draft(document, each, environment, context) for each in rendering]
     found = [replace(each, refs=refs, notes=notes) for each in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.detection import detect
 from k8s_ucp.gitops.imports.findings import RemoteSource
+from k8s_ucp.gitops.manifests import yaml_text
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 from tests.unit.gitops.imports.repository_files import (
     CHART,
@@ -372,6 +374,28 @@ def test_applications_that_people_synced_are_reported(policy: object, is_told: b
     files = {"argo/web.yaml": document("Application", "web", spec), "web/all.yaml": CONFIG}
     [web] = found(files).findings
     assert any("it was synced manually" in each for each in web.notes) is is_told
+
+
+def test_labels_that_argo_cd_gives_a_namespace_are_reported() -> None:
+    labels = {"istio-injection": "enabled"}
+    policy = {"automated": {}, "managedNamespaceMetadata": {"labels": labels}}
+    spec = {"source": {"repoURL": URL, "path": "web"}, "syncPolicy": policy}
+    files = {"argo/web.yaml": document("Application", "web", spec), "web/all.yaml": CONFIG}
+    [web] = found(files).findings
+    assert "managedNamespaceMetadata is not imported" in web.notes[-1]
+
+
+def test_applications_in_json_and_in_lists_are_read() -> None:
+    [declared] = yaml_text.documents(application("web", {"path": "deploy"}).encode(), "")
+    head = {key: declared.pop(key) for key in ("kind", "apiVersion")}
+    several = {"apiVersion": "v1", "kind": "List", "items": [{**head, **declared}]}
+    for path, text in (
+        ("argo/web.json", json.dumps(several)),
+        ("argo/web.json", json.dumps({**declared, **head}, indent=2)),
+        ("argo/web.yaml", dump_all([several])),
+    ):
+        [web] = found({path: text, "deploy/all.yaml": CONFIG}).findings
+        assert (web.name, web.where) == ("web", f"{path}:1")
 
 
 def test_image_updates_by_argo_cd_are_reported() -> None:
