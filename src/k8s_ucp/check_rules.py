@@ -248,7 +248,8 @@ _ALL = (
         "error",
         "anywhere",
         "Field with a wrong value",
-        "A required field is missing, or a value has another type or is not one of those allowed.",
+        "A required field is missing, a value has another type or is not one of those allowed, or "
+        "a name, a label or an amount of data is invalid.",
         _DROPPED,
         "Correct the field as the message says; `kubectl explain KIND.FIELD` describes it.",
     ),

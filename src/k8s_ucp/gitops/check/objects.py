@@ -11,6 +11,7 @@ from typing import Any
 from k8s_ucp.gitops.check.created import created_by, group_of
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.kinds import find_misfits
+from k8s_ucp.gitops.check.metadata import find_invalid_containers, find_invalid_metadata
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
 from k8s_ucp.gitops.render.values import databases, policies
 
@@ -137,7 +138,9 @@ def _faults_of(
     item: Object, overlay: _Overlay, mirrored: Mirrored | None, *, whole: bool
 ) -> Iterator[Fault]:
     yield from find_misfits(item)
+    yield from find_invalid_metadata(item)
     for pod in _pods(item):
+        yield from find_invalid_containers(_containers(pod))
         for image in images(pod):
             if fault := invalid_image(image) or unpinned_image(image):
                 yield fault

@@ -1,0 +1,83 @@
+"""Names, labels and sizes that every API server rejects. Pure.
+
+Only of kinds whose names follow the usual rules. Sources: ValidateObjectMeta in Kubernetes'
+apimachinery, ValidateConfigMap and ValidateSecret in pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from k8s_ucp.gitops.check.findings import Fault
+from k8s_ucp.gitops.manifests.yaml_text import part
+from k8s_ucp.names import DNS_LABEL
+
+_VERSIONS = {"v1", "apps/v1", "autoscaling/v2", "batch/v1", "networking.k8s.io/v1", "policy/v1"}
+_LABELS_ONLY = frozenset(["Namespace", "Service"])
+"""Kinds whose names can't contain dots."""
+_SUBDOMAIN = re.compile(
+    r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
+_LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_MOST_ANNOTATED = 262_144
+_MOST_DATA = 1_048_576
+_ALLOWED = "lower-case letters, digits and `-`, between letters or digits"
+
+
+def find_invalid_metadata(item: Mapping[str, Any]) -> Iterator[Fault]:
+    """What is invalid in an object's name, labels, annotations and amount of data."""
+    if item.get("apiVersion") not in _VERSIONS or str(item.get("kind")).endswith("List"):
+        return
+    metadata = part(item, "metadata")
+    name = metadata.get("name")
+    if not name and not metadata.get("generateName"):
+        yield _invalid("metadata.name", "metadata.name is missing")
+    if isinstance(name, str) and name:
+        yield from _invalid_name(name, dots=item.get("kind") not in _LABELS_ONLY)
+    yield from _invalid_labels(part(metadata, "labels"), "metadata.labels")
+    if _size(part(metadata, "annotations").items()) > _MOST_ANNOTATED:
+        message = f"metadata.annotations have more than {_MOST_ANNOTATED} bytes"
+        yield _invalid("metadata.annotations", message)
+    if item.get("kind") in ("ConfigMap", "Secret") and _decoded(item) > _MOST_DATA:
+        yield _invalid("data", f"data has more than {_MOST_DATA} bytes")
+
+
+def find_invalid_containers(containers: Iterable[Mapping[str, Any]]) -> Iterator[Fault]:
+    """Containers with an invalid name."""
+    for each in containers:
+        name = each.get("name")
+        if isinstance(name, str) and not DNS_LABEL.fullmatch(name):
+            yield _invalid("containers", f"the container name {name!r:.80} is invalid: {_ALLOWED}")
+
+
+def _invalid_name(name: str, *, dots: bool) -> Iterator[Fault]:
+    if not (_SUBDOMAIN if dots else DNS_LABEL).fullmatch(name):
+        yield _invalid("metadata.name", f"metadata.name is invalid: {_ALLOWED}")
+
+
+def _invalid_labels(labels: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    for key, value in labels.items():
+        for text in (str(key).rpartition("/")[2] or " ", value):
+            if isinstance(text, str) and not _LABEL.fullmatch(text):
+                message = f"{path}: {text!r:.80} is invalid: at most 63 letters, digits, -, _ and ."
+                yield _invalid(path, message)
+
+
+def _decoded(item: Mapping[str, Any]) -> int:
+    """The amount of data of a ConfigMap or Secret, without base64, which is a third longer."""
+    encoded = ("binaryData", "data" if item.get("kind") == "Secret" else "")
+    sizes = {
+        key: sum(len(str(each).encode()) for each in part(item, key).values())
+        for key in ("data", "binaryData", "stringData")
+    }
+    return sum(size * 3 // 4 if key in encoded else size for key, size in sizes.items())
+
+
+def _size(pairs: Iterable[tuple[Any, Any]]) -> int:
+    return sum(len(str(key).encode()) + len(str(value).encode()) for key, value in pairs)
+
+
+def _invalid(path: str, message: str) -> Fault:
+    return Fault("field-invalid", message, field=path)
