@@ -23,6 +23,8 @@ _DEEPEST = 1000
 """Limit of nested mappings and lists, higher than any Kubernetes object needs."""
 _TEMPLATE = "found unhashable key"
 """PyYAML's words for a mapping as a key, which hardly anything but a template contains."""
+_CHARACTER = "found character that cannot start any token"
+"""PyYAML's words for a tab instead of spaces, among others."""
 _STATEMENT = re.compile(r"\{\{[^{}\n]{0,60}\}\}|\{%[^%\n]{0,60}%\}|<%[^%\n]{0,60}%>")
 _BINARY = "tag:yaml.org,2002:binary"
 _GIT_CRYPT = b"\0GITCRYPT"
@@ -75,7 +77,11 @@ def plain_text(content: bytes, path: str) -> str:
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not valid YAML: {error}", next=f"correct {path}") from error
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f"{path} is not valid YAML: it is not {error.encoding.upper()} (line {line})",
+            next=f"correct {path}",
+        ) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -314,6 +320,8 @@ def _reason(error: Exception, text: str) -> str:
         line = "".join(text.split("\n")[mark.line : mark.line + 1])
         if problem == _TEMPLATE:
             problem += " of a template, such as {{ .name }}"
+        elif problem == _CHARACTER and line.lstrip(" ").startswith("\t"):
+            problem = "a tab indents it; use spaces"
         elif statement := _STATEMENT.search(line):
             problem += f", as in a template: {statement[0]}"
         return f"{problem} (line {mark.line + 1})"

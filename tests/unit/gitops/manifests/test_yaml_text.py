@@ -63,6 +63,20 @@ def test_invalid_yaml_is_reported_with_its_file(content: bytes) -> None:
         documents(content, "a.yaml")
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"a:\n\tb: c\n", "a tab indents it; use spaces (line 2)"),
+        (b"a: b\nc: caf\xe9\n", "it is not UTF-8 (line 2)"),
+        (b"a: @b\n", "found character that cannot start any token (line 1)"),
+    ],
+)
+def test_tabs_and_other_encodings_are_named(content: bytes, why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        documents(content, "a.yaml")
+    assert caught.value.message == f"a.yaml is not valid YAML: {why}"
+
+
 def test_invalid_yaml_is_reported_with_its_line_and_the_problem() -> None:
     with pytest.raises(UsageError) as caught:
         documents(b"kind: Deployment\n  foo: 1\n", "a.yaml")
