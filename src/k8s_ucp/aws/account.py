@@ -7,12 +7,11 @@ as the topology's state exists.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 from k8s_ucp.aws.client import AwsAccount
 from k8s_ucp.errors import UcpError
-from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_file
+from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_json
 
 
 def account_file(state: StateFolder) -> Path:
@@ -23,7 +22,7 @@ def account_file(state: StateFolder) -> Path:
 def write_account(file: Path, account: AwsAccount) -> None:
     """Write the account atomically."""
     make_private_folder(file.parent)
-    write_private_file(file, json.dumps(asdict(account), indent=1) + "\n")
+    write_private_json(file, account)
 
 
 def read_account(file: Path) -> AwsAccount | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import secrets
 import string
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.workspace import make_private_folder, write_private_file
+from k8s_ucp.workspace import make_private_folder, write_private_json
 
 _LETTERS = string.ascii_uppercase + "234567"
 
@@ -31,7 +31,7 @@ def settle_keys(folder: Path) -> CloudKeys:
     make_private_folder(folder)
     access_key = "AKIA" + "".join(secrets.choice(_LETTERS) for _ in range(16))
     new = CloudKeys(access_key, secrets.token_urlsafe(30), secrets.token_urlsafe(32))
-    write_private_file(_file(folder), json.dumps(asdict(new), indent=1) + "\n", replace=False)
+    write_private_json(_file(folder), new, replace=False)
     return read_keys(folder)
 
 

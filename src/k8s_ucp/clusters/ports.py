@@ -21,7 +21,7 @@ from types import MappingProxyType
 from k8s_ucp.errors import UcpError
 from k8s_ucp.locks import locked
 from k8s_ucp.loopback import ADDRESS
-from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_file
+from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_json
 
 LOWEST, HIGHEST = 20000, 65000
 NODE_PORTS = range(30000, 32768)
@@ -118,7 +118,7 @@ class Ports:
             table = {owner: dict(before[owner]) for owner in before if owner not in deleted_owners}
             yield table
             if table != before:
-                write_private_file(self._file, json.dumps(table, indent=1) + "\n")
+                write_private_json(self._file, table)
 
     def _read(self) -> Table:
         try:
@@ -141,7 +141,7 @@ class Ports:
 def record(folder: Path, ports: Mapping[str, int]) -> None:
     """Record in a folder the ports with which its processes are started."""
     if recorded(folder) != ports:
-        write_private_file(folder / RECORD, json.dumps(dict(ports), indent=1) + "\n")
+        write_private_json(folder / RECORD, dict(ports))
 
 
 def recorded(folder: Path) -> dict[str, int]:

@@ -32,7 +32,7 @@ from k8s_ucp.engine.pipeline import (
 )
 from k8s_ucp.errors import UcpError
 from k8s_ucp.timestamps import stamp
-from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_file
+from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_json
 
 VERSION = 2
 """Version 1 recorded no version, no command and no start time of the process."""
@@ -213,7 +213,7 @@ class Journal:
         with contextlib.suppress(OSError, UcpError):
             if not self._path.parent.exists():
                 make_private_folder(self._path.parent)
-            write_private_file(self._path, json.dumps(self._content, indent=1) + "\n")
+            write_private_json(self._path, self._content)
         self._written = True
 
 

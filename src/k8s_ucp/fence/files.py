@@ -11,14 +11,14 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.record import FenceRecord, parse
 from k8s_ucp.fence.rules import FenceVerdict
-from k8s_ucp.workspace import make_private_folder, write_private_file
+from k8s_ucp.workspace import make_private_folder, write_private_json
 
 PERIOD = 30.0
 """Seconds without a confirmation after which a core cluster's writers stop."""
@@ -189,7 +189,7 @@ class FenceFiles:
     def _write(self, path: Path, content: FenceSettings | FencePermit) -> None:
         make_private_folder(self.folder)
         try:
-            write_private_file(path, json.dumps(asdict(content), indent=1) + "\n")
+            write_private_json(path, content)
         except OSError as error:
             raise UcpError(f"failed to write {path}: {error.strerror}") from error
 

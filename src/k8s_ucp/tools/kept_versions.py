@@ -21,7 +21,13 @@ from k8s_ucp.tools.store import ToolStore
 from k8s_ucp.tools.toolbox import Toolbox, version_of
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import in_pods
-from k8s_ucp.workspace import StateFolder, cache_folder, make_private_folder, write_private_file
+from k8s_ucp.workspace import (
+    StateFolder,
+    cache_folder,
+    make_private_folder,
+    write_private_file,
+    write_private_json,
+)
 
 KEPT = (
     *("kubernetes", "etcd", "kwok"),
@@ -45,7 +51,7 @@ def write_kept(topology: Topology, state: StateFolder, toolbox: Toolbox) -> None
         return
     entries = {tool: toolbox.entries[tool] for tool in KEPT if tool in toolbox.entries}
     if entries != _read(state.versions):
-        write_private_file(state.versions, json.dumps(entries, indent=1) + "\n")
+        write_private_json(state.versions, entries)
     # Also with the same versions: the workspace may have been moved, or the cache deleted.
     root = cache_folder() / _ROOTS / state.identifier
     if not root.exists():

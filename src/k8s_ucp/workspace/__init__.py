@@ -12,6 +12,7 @@ from k8s_ucp.workspace.files import (
     read_regular_file,
     replace_file,
     write_private_file,
+    write_private_json,
 )
 from k8s_ucp.workspace.folders import GitopsFolder, StateFolder
 from k8s_ucp.workspace.sockets import make_socket_folder, socket_folder_of_config
@@ -33,4 +34,5 @@ __all__ = [
     "replace_file",
     "socket_folder_of_config",
     "write_private_file",
+    "write_private_json",
 ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import shlex
 import stat
+from dataclasses import asdict
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError, advise_space
@@ -63,6 +65,12 @@ def write_private_file(path: Path, text: str, *, replace: bool = True) -> None:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def write_private_json(path: Path, content: object, *, replace: bool = True) -> None:
+    """As `write_private_file`, in JSON; dataclasses become objects of their fields."""
+    text = json.dumps(content, indent=1, default=asdict) + "\n"
+    write_private_file(path, text, replace=replace)
 
 
 def read_regular_file(path: Path, most: int) -> bytes:

@@ -7,13 +7,13 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from k8s_ucp import locks
 from k8s_ucp.errors import UcpError, advise_space
 from k8s_ucp.workspace.cache import advise_writable
-from k8s_ucp.workspace.files import hide_from_git, read_regular_file, write_private_file
+from k8s_ucp.workspace.files import hide_from_git, read_regular_file, write_private_json
 from k8s_ucp.workspace.folders import digest
 
 _FILE = Path("gitops/.workspace.json")
@@ -92,7 +92,7 @@ def settle_identity(root: Path) -> None:
             hide_from_git(file.parent)
             settled = replace(identity, root=str(root), machine=_machine() or identity.machine)
             if settled != identity:
-                write_private_file(file, json.dumps(asdict(settled), indent=1) + "\n")
+                write_private_json(file, settled)
     except OSError as error:
         raise UcpError(
             f"failed to write {file}: {error.strerror}",

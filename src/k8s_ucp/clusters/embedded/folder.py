@@ -12,11 +12,11 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.workspace import write_private_file
+from k8s_ucp.workspace import write_private_file, write_private_json
 
 COMPONENTS = (
     "etcd",
@@ -198,7 +198,7 @@ class ClusterFolder:
             return None
 
     def write_record(self, record: Record) -> None:
-        write_private_file(self.record_file, json.dumps(asdict(record), indent=1) + "\n")
+        write_private_json(self.record_file, record)
 
     def should_run(self) -> bool:
         """Whether it was started and not stopped since: the process monitor keeps it alive."""

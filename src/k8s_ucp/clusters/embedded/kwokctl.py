@@ -17,12 +17,12 @@ from k8s_ucp.clusters.embedded.processes import FOLDER_VARIABLE, clean_pid_files
 from k8s_ucp.clusters.embedded.stages import write_stages
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.loopback import ADDRESS
-from k8s_ucp.workspace import write_private_file
+from k8s_ucp.workspace import write_private_json
 
 
 def write_settings(folder: ClusterFolder, settings: Mapping[str, Any]) -> None:
     """Write the configuration for `create`."""
-    write_private_file(folder.kwok_config, json.dumps(settings, indent=1) + "\n")
+    write_private_json(folder.kwok_config, settings)
 
 
 def settings(

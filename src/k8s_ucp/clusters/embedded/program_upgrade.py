@@ -22,7 +22,7 @@ from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
 from k8s_ucp.clusters.embedded.processes import end_all
 from k8s_ucp.errors import UcpError
 from k8s_ucp.tools.toolbox import version_of
-from k8s_ucp.workspace import write_private_file
+from k8s_ucp.workspace import write_private_json
 
 CLOSING_SECONDS = 5.0
 """For etcd to close its data before it is killed; a killed etcd loses nothing either."""
@@ -144,7 +144,7 @@ def _write(folder: ClusterFolder, record: UpgradeRecord) -> None:
         "links": links,
         "phase": record.phase,
     }
-    write_private_file(folder.upgrade_record, json.dumps(content, indent=1) + "\n")
+    write_private_json(folder.upgrade_record, content)
 
 
 def read_record(folder: ClusterFolder) -> UpgradeRecord | None:

@@ -8,13 +8,13 @@ another cluster later is refused.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, Conflict, Forbidden, Kube
-from k8s_ucp.workspace import write_private_file
+from k8s_ucp.workspace import write_private_json
 
 MARK, MARK_NAMESPACE = "k8s-ucp-cluster", "kube-system"
 
@@ -42,7 +42,7 @@ def read_note(file: Path) -> AdoptionRecord | None:
 
 def write_note(file: Path, note: AdoptionRecord) -> None:
     """Write the record of an adopted cluster, readable only by the user."""
-    write_private_file(file, json.dumps(asdict(note), indent=1) + "\n")
+    write_private_json(file, note)
 
 
 def uid_of(kube: Kube) -> str:

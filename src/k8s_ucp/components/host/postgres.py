@@ -20,7 +20,7 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from k8s_ucp.components.component import PROBE_SECONDS
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.errors import UcpError
 from k8s_ucp.loopback import ADDRESS
-from k8s_ucp.workspace import make_private_folder, write_private_file
+from k8s_ucp.workspace import make_private_folder, write_private_file, write_private_json
 
 SUPERUSER = "rdsadmin"
 DEBIAN = Path("/usr/lib/postgresql")
@@ -249,7 +249,7 @@ class PostgresServer:
         process.run(argv, timeout=RUN_SECONDS, cwd=self.home, env=environment, stdin=stdin)
 
     def _write(self, record: PostgresRecord) -> PostgresRecord:
-        write_private_file(self._record, json.dumps(asdict(record), indent=1) + "\n")
+        write_private_json(self._record, record)
         self._incomplete_mark.unlink(missing_ok=True)
         return record
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube, NotFound, Object
-from k8s_ucp.workspace import write_private_file
+from k8s_ucp.workspace import write_private_json
 
 WORKERS = 8
 """Number of parallel requests."""
@@ -65,9 +65,7 @@ class Ledger:
 
     def add(self, entries: Iterable[LedgerEntry]) -> None:
         """Record entries in addition to the existing ones."""
-        recorded = sorted({*self.entries(), *entries})
-        text = json.dumps([asdict(each) for each in recorded], indent=1)
-        write_private_file(self._path, text + "\n")
+        write_private_json(self._path, sorted({*self.entries(), *entries}))
 
     def remove(self) -> None:
         """Delete the file: no object of ours is left."""

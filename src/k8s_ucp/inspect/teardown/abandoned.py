@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.workspace import write_private_file
+from k8s_ucp.workspace import write_private_json
 
 
 @dataclass(frozen=True)
@@ -65,5 +65,4 @@ class AbandonedRecord:
             if each.what not in known or each.uid not in ("", known[each.what].uid):
                 known.pop(each.what, None)
                 known[each.what] = each
-        text = json.dumps([asdict(each) for each in known.values()], indent=1)
-        write_private_file(self._path, text + "\n")
+        write_private_json(self._path, list(known.values()))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from k8s_ucp.errors import some_of
-from k8s_ucp.workspace import write_private_file
+from k8s_ucp.workspace import write_private_json
 
 
 @dataclass(frozen=True)
@@ -55,4 +55,4 @@ def read_destruction(path: Path) -> Destruction | None:
 
 def note_destruction(path: Path, found: Destruction) -> None:
     """Record it. Raises UcpError."""
-    write_private_file(path, json.dumps(asdict(found), indent=1) + "\n")
+    write_private_json(path, found)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from k8s_ucp.kube import Object
 from k8s_ucp.managed.external import Declared
 from k8s_ucp.managed.policies import policies_of
 from k8s_ucp.names import EXTERNAL_NAME
-from k8s_ucp.workspace import write_private_file
+from k8s_ucp.workspace import write_private_json
 
 DNS_RECORD = "DNSRecord"
 UNSEEN = "Unseen"
@@ -113,8 +113,7 @@ class CloudRecord:
             self._write([each for each in self.resources() if each.uid not in uids])
 
     def _write(self, found: Iterable[RecordedResource]) -> None:
-        text = json.dumps([asdict(each) for each in found], indent=1)
-        write_private_file(self._path, text + "\n")
+        write_private_json(self._path, list(found))
 
     def remove(self) -> None:
         """Delete the record, once everything was confirmed to be deleted."""
