@@ -18,7 +18,7 @@ from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.events import event_line, newest
 from k8s_ucp.inspect.status import Status
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, conditions_of
 from k8s_ucp.redaction import without_secrets
 from k8s_ucp.topology import Topology
 
@@ -229,10 +229,7 @@ def _finding(each: Finding) -> Row:
 def _resources(items: Sequence[Object]) -> Iterable[tuple[str, Row]]:
     for each in items:
         about = each["metadata"]
-        conditions = {
-            condition.get("type"): condition
-            for condition in (each.get("status") or {}).get("conditions") or []
-        }
+        conditions = {condition.get("type"): condition for condition in conditions_of(each)}
         bad = [
             f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ")
             for name in ("Synced", "Ready")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, annotations_of, labels_of
 from k8s_ucp.redaction import Redaction
 from k8s_ucp.workspace import FILE_MODE
 
@@ -85,10 +85,11 @@ _KEPT = ("name", "namespace", "generation", "creationTimestamp", "deletionTimest
 def outline(item: Object, *parts: str) -> dict[str, Any]:
     """An object's identity, labels, ucp's annotations and the named parts; never its data."""
     metadata: Mapping[str, Any] = item["metadata"]
-    notes = metadata.get("annotations") or {}
     return {
         **{name: metadata[name] for name in _KEPT if name in metadata},
-        "labels": metadata.get("labels") or {},
-        "annotations": {name: text for name, text in notes.items() if "k8s-ucp.io/" in name},
+        "labels": labels_of(item),
+        "annotations": {
+            name: text for name, text in annotations_of(item).items() if "k8s-ucp.io/" in name
+        },
         **{name: item[name] for name in parts if name in item},
     }

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from k8s_ucp.errors import NEXT_STEP
 from k8s_ucp.inspect.applications import shortened
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, conditions_of
 from k8s_ucp.reconciler.runtime.conditions import find, is_true
 
 WAITS_FOR_ANOTHER = re.compile(
@@ -114,9 +114,8 @@ def kubectl_words(verb: str, item: Object) -> str:
 
 def last_error(item: Object) -> str:
     """Messages of the conditions that aren't true."""
-    conditions = (item.get("status") or {}).get("conditions") or []
     return "; ".join(
         str(each.get("message") or each.get("reason"))
-        for each in conditions
+        for each in conditions_of(item)
         if each.get("status") != "True" and (each.get("message") or each.get("type") == "Synced")
     )

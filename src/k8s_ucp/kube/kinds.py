@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -58,6 +58,11 @@ def labels_of(item: Mapping[str, Any]) -> Mapping[str, str]:
 def annotations_of(item: Mapping[str, Any]) -> Mapping[str, str]:
     """An object's annotations; empty if it has none."""
     return item["metadata"].get("annotations") or {}
+
+
+def conditions_of(item: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The conditions of an object's status; empty if it has none."""
+    return (item.get("status") or {}).get("conditions") or []
 
 
 def namespaced_name(item: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from k8s_ucp.kube import Object, annotations_of
+from k8s_ucp.kube import Object, annotations_of, labels_of
 from k8s_ucp.managed.paths import at_path
 from k8s_ucp.managed.reconcile import ReferenceMissing
 from k8s_ucp.names import EXTERNAL_NAME
@@ -56,7 +56,7 @@ class ReferenceLookup:
         namespace = metadata.get("namespace", "")
         if self.objects is not None:
             return (namespace, metadata["name"]) in self.objects
-        labels = metadata.get("labels") or {}
+        labels = labels_of(item)
         return (
             namespace == self.namespace
             and all(labels.get(key) == value for key, value in self.labels.items())

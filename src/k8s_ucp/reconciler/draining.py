@@ -24,6 +24,8 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
     annotations_of,
+    conditions_of,
+    labels_of,
 )
 from k8s_ucp.names import PAUSED
 
@@ -79,7 +81,7 @@ def applications_of(
 
 def _ours(application: Object) -> bool:
     metadata = application["metadata"]
-    labels = metadata.get("labels") or {}
+    labels = labels_of(application)
     if labels.get(names.MANAGED_BY) == names.OURS:
         return True
     return names.TOPOLOGY in labels and any(
@@ -147,10 +149,7 @@ def failed_deletions(
         each["metadata"]["name"]
         for each in applications
         if "deletionTimestamp" in each["metadata"]
-        and any(
-            one.get("type") == _DELETION_FAILED
-            for one in (each.get("status") or {}).get("conditions") or []
-        )
+        and any(one.get("type") == _DELETION_FAILED for one in conditions_of(each))
         and now - asked.get(each["metadata"]["name"], -math.inf) >= ASK_AGAIN
     ]
 

@@ -20,7 +20,7 @@ from k8s_ucp.cli.editing.deletion import (
 from k8s_ucp.engine.planned_change import Action, PlannedChange
 from k8s_ucp.errors import some_of
 from k8s_ucp.gitops.render.values.permissions import namespaces_of, taken_namespaces
-from k8s_ucp.kube import NAMESPACE, Kube, Object
+from k8s_ucp.kube import NAMESPACE, Kube, Object, annotations_of, labels_of
 from k8s_ucp.names import ARGOCD_MANAGER
 from k8s_ucp.providers import PROVIDERS
 
@@ -126,9 +126,9 @@ def made_for_apps(namespace: Object) -> bool:
     A namespace that an Application declares, and Argo CD tracks, is left to that Application.
     """
     about = namespace["metadata"]
-    if names.TRACKING_ID in (about.get("annotations") or {}):
+    if names.TRACKING_ID in annotations_of(namespace):
         return False
-    if (about.get("labels") or {}).get(names.MANAGED_BY) == names.OURS:
+    if labels_of(namespace).get(names.MANAGED_BY) == names.OURS:
         return True
     managers = {each.get("manager") for each in about.get("managedFields") or ()}
     return ARGOCD_MANAGER in managers
@@ -149,7 +149,7 @@ def held_by(
             continue
         if is_tracked_by(item, application):
             continue  # A hook, such as a Job.
-        if (about.get("labels") or {}).get(names.MANAGED_BY) == names.OURS:
+        if labels_of(item).get(names.MANAGED_BY) == names.OURS:
             continue  # A copy of a mirror, or a Role for mirrors.
         if kind == "PersistentVolumeClaim" and volumes_too:
             continue

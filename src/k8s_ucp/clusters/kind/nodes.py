@@ -15,7 +15,7 @@ from k8s_ucp.clusters import api_server
 from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode, mark_folder
 from k8s_ucp.clusters.kind.config import API, kubeconfig, node_name
 from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
-from k8s_ucp.kube import NODE, Kind, Kube, KubeError
+from k8s_ucp.kube import NODE, Kind, Kube, KubeError, conditions_of
 from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.workspace import cache_folder
 
@@ -233,7 +233,7 @@ def _not_ready(config: dict[str, Any]) -> str | None:
     kube = Kube(config)
     try:
         for node in kube.list_all(NODE):
-            for each in (node.get("status") or {}).get("conditions") or []:
+            for each in conditions_of(node):
                 if each["type"] == "Ready" and each["status"] != "True":
                     return f"node {node['metadata']['name']}: {each.get('message') or 'not ready'}"
     except KubeError as error:

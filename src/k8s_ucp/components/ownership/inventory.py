@@ -238,7 +238,7 @@ class Inventory:
     def _is_made_by(self, item: Object, writers: frozenset[str]) -> bool:
         """Whether only the cluster, ucp or one of these writers changed it, and no user."""
         about = item["metadata"]
-        labels = about.get("labels") or {}
+        labels = labels_of(item)
         if item["kind"] in _MISSED:
             return False
         if item["kind"] == SECRET.kind and SECRET_TYPE in labels:

@@ -7,7 +7,7 @@ from typing import Any
 
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.resource_conditions import kubectl_words
-from k8s_ucp.kube import Object, annotations_of
+from k8s_ucp.kube import Object, annotations_of, conditions_of
 from k8s_ucp.managed.ownership import may_be_foreign
 from k8s_ucp.names import OWNED, PAUSED
 from k8s_ucp.timestamps import parse_stamp
@@ -102,7 +102,7 @@ def _owner(finalizer: str) -> tuple[str, str]:
 def _remaining(item: Object) -> str:
     found = {
         str(each.get("type")): str(each.get("message", ""))
-        for each in (item.get("status") or {}).get("conditions") or ()
+        for each in conditions_of(item)
         if each.get("status") == "True"
     }
     return " ".join(found[name] for name in _REMAINING if found.get(name))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp import names
-from k8s_ucp.kube import SECRET, Object
+from k8s_ucp.kube import SECRET, Object, annotations_of, labels_of
 from k8s_ucp.reconciler.access import tokens
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, kubeconfig
 from k8s_ucp.reconciler.access.sources import KubeconfigSource, OwnerRef
@@ -46,8 +46,7 @@ class Registration:
     @classmethod
     def of(cls, secret: Object) -> Registration:
         metadata = secret["metadata"]
-        labels: Mapping[str, str] = metadata.get("labels") or {}
-        notes: Mapping[str, str] = metadata.get("annotations") or {}
+        labels, notes = labels_of(secret), annotations_of(secret)
         data = _plain(secret)
         return cls(
             name=metadata["name"],

@@ -97,7 +97,7 @@ def owner_of(secret: Object) -> OwnerRef | None:
     for each in metadata.get("ownerReferences") or []:
         if each.get("controller") and known_owner(each["apiVersion"], each["kind"]):
             return OwnerRef(each["apiVersion"], each["kind"], namespace, each["name"], each["uid"])
-    if names.KUBECONFIG_LABEL in (metadata.get("labels") or {}):
+    if names.KUBECONFIG_LABEL in labels_of(secret):
         return OwnerRef("v1", "Secret", namespace, metadata["name"], metadata["uid"])
     return None
 
@@ -122,7 +122,7 @@ def _labeled_by_name(secret: Object) -> Object:
     metadata = secret["metadata"]
     environment = metadata["name"].rpartition(NAMED)[2].removesuffix("-kubeconfig")
     implied = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: environment}
-    labels = {**implied, **(metadata.get("labels") or {})}
+    labels = {**implied, **labels_of(secret)}
     return {**secret, "metadata": {**metadata, "labels": labels}}
 
 
@@ -133,11 +133,10 @@ def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Ku
     """
     ref = owner_of(secret)
     assert ref is not None, "only sources with an owner are stored"
-    metadata = owner["metadata"]
-    labels: Mapping[str, str] = metadata.get("labels") or {}
+    labels = labels_of(owner)
     spec: Mapping[str, Any] = owner.get("spec") or {}
     status: Mapping[str, Any] = owner.get("status") or {}
-    own: Mapping[str, str] = labels_of(secret)
+    own = labels_of(secret)
     cluster_info = {
         names.TOPOLOGY: labels.get(names.TOPOLOGY),
         names.PROVIDER: labels.get(names.PROVIDER) or _text(spec.get("provider")),
@@ -145,7 +144,7 @@ def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Ku
         names.VERSION: _text(status.get("version")) or own.get(names.VERSION),
         names.PROTECTED: "true" if labels.get(names.PROTECTED) == "true" else None,
     }
-    named = (metadata.get("annotations") or {}).get(names.NAMESPACES, "")
+    named = annotations_of(owner).get(names.NAMESPACES, "")
     return KubeconfigSource(
         key=f"{secret['metadata']['namespace']}/{secret['metadata']['name']}",
         cluster=_cluster_name(ref),

@@ -9,7 +9,7 @@ next look at git, up to half a minute later, or minutes with a remote repository
 from __future__ import annotations
 
 from k8s_ucp import names
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, conditions_of, labels_of
 from k8s_ucp.timestamps import parse_stamp
 
 APPLICATION = "applications"
@@ -28,11 +28,11 @@ def only_degraded(application: Object) -> Object | None:
 
 def needs_refresh(application_set: Object, topology: str, now: float) -> bool:
     """Whether this topology's set has rejected an Application a moment ago. now: epoch seconds."""
-    labels = application_set["spec"]["template"]["metadata"].get("labels") or {}
+    labels = labels_of(application_set["spec"]["template"])
     return labels.get(names.TOPOLOGY) == topology and any(
         each.get("type") == "ErrorOccurred"
         and each.get("status") == "True"
         and each.get("reason") == _REASON
         and now - (parse_stamp(each.get("lastTransitionTime")) or 0.0) < RECENT
-        for each in (application_set.get("status") or {}).get("conditions") or []
+        for each in conditions_of(application_set)
     )

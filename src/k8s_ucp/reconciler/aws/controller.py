@@ -310,6 +310,5 @@ def _is_new(before: Object | None, after: Object) -> bool:
 
 def _relevant(item: Object) -> list[object]:
     metadata = item["metadata"]
-    annotations = metadata.get("annotations") or {}
-    given = {name: value for name, value in annotations.items() if name not in _OURS}
+    given = {name: value for name, value in annotations_of(item).items() if name not in _OURS}
     return [given, *(metadata.get(part) for part in ("generation", "labels", "deletionTimestamp"))]

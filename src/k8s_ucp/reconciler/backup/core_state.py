@@ -202,7 +202,7 @@ class CoreState:
     def _external_names(self) -> Iterator[tuple[str, str]]:
         for label, _, each in self.managed():
             metadata = each["metadata"]
-            name = (metadata.get("annotations") or {}).get(names.EXTERNAL_NAME)
+            name = annotations_of(each).get(names.EXTERNAL_NAME)
             if name and "deletionTimestamp" not in metadata and exists_outside(each):
                 key = f"{metadata.get('namespace', '')}/{_declared_name(each)}"
                 yield f"{label}/{key}", name
@@ -237,11 +237,9 @@ def exists_outside(item: Object) -> bool:
 
 def _only_composed(item: Object) -> bool:
     """Whether it has a name from a Composition by which nothing was created or observed yet."""
-    about = item["metadata"]
-    notes = about.get("annotations") or {}
     return (
-        names.COMPOSITE in (about.get("labels") or {})
-        and not any(each.startswith(names.CREATION) for each in notes)
+        names.COMPOSITE in labels_of(item)
+        and not any(each.startswith(names.CREATION) for each in annotations_of(item))
         and not (item.get("status") or {}).get("atProvider")
     )
 
@@ -251,10 +249,9 @@ def _declared_name(item: Object) -> str:
 
     Compositions that set no name generate a random one, which differs in each core cluster.
     """
-    about = item["metadata"]
-    asked = (about.get("labels") or {}).get(names.COMPOSITE)
-    part = (about.get("annotations") or {}).get(names.COMPOSED_PART)
-    return f"{asked}-{part}" if asked and part else str(about["name"])
+    asked = labels_of(item).get(names.COMPOSITE)
+    part = annotations_of(item).get(names.COMPOSED_PART)
+    return f"{asked}-{part}" if asked and part else str(item["metadata"]["name"])
 
 
 def _key(item: Object) -> str:

@@ -13,13 +13,7 @@ from typing import Any, Literal
 from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterProvider, ClusterState
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import (
-    LOCAL_CLUSTER,
-    Conflict,
-    Invalid,
-    NotFound,
-    Object,
-)
+from k8s_ucp.kube import LOCAL_CLUSTER, Conflict, Invalid, NotFound, Object, annotations_of
 from k8s_ucp.reconciler import draining
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
@@ -260,11 +254,10 @@ class LocalClustersController(Controller):
 
         Raises Conflict if another object has taken the name.
         """
-        metadata = item["metadata"]
-        if (metadata.get("annotations") or {}).get(names.KUBECONFIG_DIGEST, "") == digest:
+        if annotations_of(item).get(names.KUBECONFIG_DIGEST, "") == digest:
             return
         annotations = {names.KUBECONFIG_DIGEST: digest or None}
-        change = {"metadata": {"uid": metadata["uid"], "annotations": annotations}}
+        change = {"metadata": {"uid": item["metadata"]["uid"], "annotations": annotations}}
         self._patch(item, change, type="merge")
 
     def _remove_finalizer(self, item: Object) -> None:

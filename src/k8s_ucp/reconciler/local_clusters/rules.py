@@ -123,8 +123,8 @@ def kubeconfig_secret(item: Object, config: Mapping[str, Any], version: str | No
     metadata = item["metadata"]
     labels = {names.MANAGED_BY: names.OURS}
     for name in (names.ENVIRONMENT, names.TOPOLOGY):
-        if name in (metadata.get("labels") or {}):
-            labels[name] = metadata["labels"][name]
+        if name in labels_of(item):
+            labels[name] = labels_of(item)[name]
     if version:
         labels[names.VERSION] = version
     # JSON is also YAML, and much faster to write and to read.
@@ -155,11 +155,9 @@ def compare(found: Object | None, desired: Object) -> SecretState:
 
 def owned(secret: Object, cluster: str) -> bool:
     """Whether it has our label and is owned by a LocalCluster of that name, of any UID."""
-    metadata = secret["metadata"]
-    marked = (metadata.get("labels") or {}).get(names.MANAGED_BY) == names.OURS
-    return marked and any(
+    return labels_of(secret).get(names.MANAGED_BY) == names.OURS and any(
         each.get("controller") and each["kind"] == "LocalCluster" and each["name"] == cluster
-        for each in metadata.get("ownerReferences") or []
+        for each in secret["metadata"].get("ownerReferences") or []
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k8s_ucp import names
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, annotations_of, labels_of
 from k8s_ucp.reconciler.mirrors.copies import CopySource, ObjectRef, copy_of, desired_content
 from k8s_ucp.reconciler.mirrors.spec import SyncerEntry
 
@@ -79,7 +79,7 @@ def taken_over(
     """An existing object, turned into the copy. Raises KeyMissing."""
     content = desired_content(source, entry)
     metadata = live["metadata"]
-    notes = {**(metadata.get("annotations") or {}), **_annotations(ref, cluster, entry, source)}
+    notes = {**annotations_of(live), **_annotations(ref, cluster, entry, source)}
     ours = copy_of(live, cluster)
     if ours.adopted or not ours.ours:
         notes[names.ADOPTED] = "true"
@@ -88,7 +88,7 @@ def taken_over(
         notes.pop(names.ADOPTED, None)
     if not entry.retain:
         notes.pop(names.DELETION_POLICY, None)
-    labels = {**(metadata.get("labels") or {}), **_labels(topology)}
+    labels = {**labels_of(live), **_labels(topology)}
     others = {name: value for name, value in live.items() if name not in _PARTS[ref.kind]}
     body = {
         **others,

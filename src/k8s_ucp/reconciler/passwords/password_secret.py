@@ -12,7 +12,7 @@ import secrets
 import string
 
 from k8s_ucp import names
-from k8s_ucp.kube import SECRET, Object
+from k8s_ucp.kube import SECRET, Object, labels_of
 
 KEY = "password"
 LENGTH = 40
@@ -27,9 +27,11 @@ def generate() -> str:
 
 def lacks(secret: Object) -> bool:
     """Whether it requests a password, has none, and isn't being deleted."""
-    metadata = secret["metadata"]
-    asks = (metadata.get("labels") or {}).get(names.GENERATE) == KEY
-    return asks and "deletionTimestamp" not in metadata and KEY not in (secret.get("data") or {})
+    return (
+        labels_of(secret).get(names.GENERATE) == KEY
+        and "deletionTimestamp" not in secret["metadata"]
+        and KEY not in (secret.get("data") or {})
+    )
 
 
 def filled(secret: Object, password: str) -> Object:

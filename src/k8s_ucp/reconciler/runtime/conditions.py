@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.kube import Kube, NotFound, Object
+from k8s_ucp.kube import Kube, NotFound, Object, conditions_of
 from k8s_ucp.reconciler.runtime.clock import Clock
 from k8s_ucp.reconciler.runtime.logs import without_credentials
 from k8s_ucp.timestamps import stamp
@@ -30,11 +30,7 @@ class Condition:
 
 def find(item: Mapping[str, Any], type: str) -> Mapping[str, Any] | None:
     """The condition of a type in an object's status."""
-    for each in (item.get("status") or {}).get("conditions") or []:
-        if each.get("type") == type:
-            found: Mapping[str, Any] = each
-            return found
-    return None
+    return next((each for each in conditions_of(item) if each.get("type") == type), None)
 
 
 def first_of(

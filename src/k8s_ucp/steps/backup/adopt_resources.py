@@ -46,7 +46,7 @@ def begin_observing(context: StartContext, applications: Iterable[str]) -> None:
     for each in composites(kube):
         about = each["metadata"]
         kind = kube.kind_of(each["apiVersion"], each["kind"])
-        if PAUSED not in (about.get("annotations") or {}):
+        if PAUSED not in annotations_of(each):
             _rest(kube, kind, about["name"], about.get("namespace"), PAUSED)
     for _, kind, item in context.core_state.managed():
         policies = policies_of(item)

@@ -33,6 +33,7 @@ from k8s_ucp.kube import (
     Kube,
     NotFound,
     Object,
+    conditions_of,
 )
 from k8s_ucp.names import ARGOCD_MANAGER, ROOT_APPLICATION
 from k8s_ucp.preflight.removal import inventory_of
@@ -283,10 +284,9 @@ def _is_namespace_or_crd(item: Object) -> bool:
 
 def _what_keeps(item: Object) -> str:
     """Name of an object that is being deleted, and why it still exists, as the server reports."""
-    conditions = (item.get("status") or {}).get("conditions") or []
     messages = [
         str(each.get("message"))
-        for each in conditions
+        for each in conditions_of(item)
         if each["status"] == "True" and each["type"] not in ("Established", "NamesAccepted")
     ]
     return f"{item['metadata']['name']}: {messages[0][:200] if messages else 'being deleted'}"

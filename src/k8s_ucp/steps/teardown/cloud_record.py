@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, annotations_of
 from k8s_ucp.managed.external import Declared
 from k8s_ucp.managed.policies import policies_of
 from k8s_ucp.names import EXTERNAL_NAME
@@ -47,7 +47,7 @@ class RecordedResource:
             about.get("namespace", ""),
             about["name"],
             about["uid"],
-            str((about.get("annotations") or {}).get(EXTERNAL_NAME, "")),
+            str(annotations_of(item).get(EXTERNAL_NAME, "")),
             (item.get("spec") or {}).get("forProvider") or {},
         )
 

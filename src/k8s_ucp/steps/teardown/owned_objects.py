@@ -17,7 +17,7 @@ from k8s_ucp.inspect.cluster_deletion import (
     is_of_cluster_service,
 )
 from k8s_ucp.inspect.crossplane_objects import composites
-from k8s_ucp.kube import CRD, LOCAL_CLUSTER, Object
+from k8s_ucp.kube import CRD, LOCAL_CLUSTER, Object, labels_of
 from k8s_ucp.managed.ownership import is_declared_by_us
 from k8s_ucp.names import CLUSTERS_NAMESPACE, ENVIRONMENT, GROUP, TOPOLOGY
 from k8s_ucp.preflight.orphans import managed_kinds
@@ -47,10 +47,9 @@ class OwnedObjects:
         teams = {each.namespace for each in topology.spec.teams}
         found = []
         for each in composites(self.context.kube):
-            about = each["metadata"]
-            labels, space = about.get("labels") or {}, about.get("namespace")
+            space = each["metadata"].get("namespace")
             claimed = tracker(each) == f"{space}.claims"
-            if labels.get(TOPOLOGY) == topology.name or (space in teams and claimed):
+            if labels_of(each).get(TOPOLOGY) == topology.name or (space in teams and claimed):
                 found.append(each)
         return found
 
@@ -153,11 +152,10 @@ def _owners(item: Object) -> Iterator[str]:
 
 
 def _is_of_cluster(item: Object) -> bool:
-    about = item["metadata"]
     return (
         tracker(item) == CLUSTERS
-        and about.get("namespace") == CLUSTERS_NAMESPACE
-        and ENVIRONMENT in (about.get("labels") or {})
+        and item["metadata"].get("namespace") == CLUSTERS_NAMESPACE
+        and ENVIRONMENT in labels_of(item)
     )
 
 

@@ -17,6 +17,8 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
     Unreachable,
+    annotations_of,
+    labels_of,
     namespaced_name,
     versions_in,
 )
@@ -149,8 +151,8 @@ def _item(kind: str, item: Object) -> Item:
     metadata = item["metadata"]
     automatic = (
         kind in _AUTOMATIC_KINDS
-        or _AUTOMATIC_LABEL in (metadata.get("labels") or {})
-        or (metadata.get("annotations") or {}).get(_AUTOMATIC_ANNOTATION) == "true"
+        or _AUTOMATIC_LABEL in labels_of(item)
+        or annotations_of(item).get(_AUTOMATIC_ANNOTATION) == "true"
         or (kind == "configmaps" and metadata["name"] in _AUTOMATIC_NAMES)
     )
     packed = zlib.compress(json.dumps(content, sort_keys=True).encode(), 1)
