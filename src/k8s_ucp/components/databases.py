@@ -78,7 +78,7 @@ class Databases:
                     record = server.confine(programs, record)
                 if changed:
                     record = server.change_password(programs, record, password)
-                server.forget_stranger()
+                server.remove_stale_pid_file()
                 # In a copy of a workspace, the port in the record is the original's.
                 known = {NAME: record.port}
                 port = self.ports.reserve(str(server.folder), [NAME], known=known)[NAME]

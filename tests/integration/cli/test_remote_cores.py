@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.clusters.existing.adoption import AdoptionRecord, write_note
+from k8s_ucp.clusters.existing.adoption import AdoptionRecord, write_record
 from k8s_ucp.workspace import Workspace, write_private_file
 from tests.e2e.world import Workbench
 from tests.gke_clusters import EMAIL, SECRET, Google, google, key
@@ -202,7 +202,7 @@ def test_existing_core_that_is_gone_for_good_is_abandoned_by_its_name(
         access = state.kubeconfig("demo-core")
         for each in (note, access):
             each.parent.mkdir(mode=0o700, exist_ok=True)
-        write_note(note, AdoptionRecord("theirs", "uid-1", "v1.35.0"))
+        write_record(note, AdoptionRecord("theirs", "uid-1", "v1.35.0"))
         write_private_file(access, json.dumps(config))
         ended = world.ucp(command, "--yes", expect=1)
         assert f"ucp {command} --abandon demo-core" in ended.stderr

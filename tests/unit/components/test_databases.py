@@ -296,7 +296,7 @@ def test_the_pid_file_of_the_originals_server_prevents_no_start_of_a_copy(tmp_pa
     with subprocess.Popen([program, "60"], cwd=files[0].parent) as running:
         for server, file in zip((original, copy), files, strict=True):
             file.write_text(f"{running.pid}\n")
-            server.forget_stranger()
+            server.remove_stale_pid_file()
         running.kill()
 
     assert [each.exists() for each in files] == [True, False]

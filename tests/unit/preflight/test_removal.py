@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.clusters.existing.adoption import MARK, AdoptionRecord, write_note
+from k8s_ucp.clusters.existing.adoption import MARK, AdoptionRecord, write_record
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Unreachable
@@ -53,7 +53,7 @@ def original(tmp_path: Path, cluster: Cluster) -> Workspace:
     workspace.settle_identity()
     notes = workspace.state("demo").root / "existing"
     notes.mkdir(parents=True)
-    write_note(notes / f"{CORE}.json", AdoptionRecord("mine", "uid", "v1.34.0", since="2026"))
+    write_record(notes / f"{CORE}.json", AdoptionRecord("mine", "uid", "v1.34.0", since="2026"))
     cluster.owner = workspace.machine_id("demo")
     return workspace
 

@@ -1,8 +1,8 @@
 """Records which existing cluster is used: in the workspace, and by a mark on the cluster.
 
 The mark, a ConfigMap in kube-system, names the owner, so that two topologies never use the same
-cluster. The note in the workspace contains the cluster's identity, so that a context that points to
-another cluster later is refused.
+cluster. The record in the workspace contains the cluster's identity, so that a context that later
+points to another cluster is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AdoptionRecord:
     """When the cluster was first marked, by its own clock: older objects are not ours."""
 
 
-def read_note(file: Path) -> AdoptionRecord | None:
+def read_record(file: Path) -> AdoptionRecord | None:
     """The record of an adopted cluster; None if there is none that can be read."""
     try:
         return AdoptionRecord(**json.loads(file.read_text("utf-8")))
@@ -40,9 +40,9 @@ def read_note(file: Path) -> AdoptionRecord | None:
         return None
 
 
-def write_note(file: Path, note: AdoptionRecord) -> None:
+def write_record(file: Path, record: AdoptionRecord) -> None:
     """Write the record of an adopted cluster, readable only by the user."""
-    write_private_json(file, note)
+    write_private_json(file, record)
 
 
 def uid_of(kube: Kube) -> str:
@@ -50,11 +50,11 @@ def uid_of(kube: Kube) -> str:
     return str(kube.get(NAMESPACE, MARK_NAMESPACE)["metadata"]["uid"])
 
 
-def check_identity(kube: Kube, note: AdoptionRecord) -> None:
+def check_identity(kube: Kube, record: AdoptionRecord) -> None:
     """Raises UcpError if the context points to another cluster than the adopted one."""
-    if uid_of(kube) != note.uid:
+    if uid_of(kube) != record.uid:
         raise UcpError(
-            f"the context {note.context} now refers to another cluster than when it was adopted",
+            f"the context {record.context} now refers to another cluster than when it was adopted",
             next="restore the context, or set another context in ucp.yaml",
         )
 

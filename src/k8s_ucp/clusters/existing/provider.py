@@ -23,7 +23,7 @@ from k8s_ucp.cluster_provider import (
     Report,
 )
 from k8s_ucp.clusters.existing import adoption
-from k8s_ucp.clusters.existing.adoption import AdoptionRecord, read_note, write_note
+from k8s_ucp.clusters.existing.adoption import AdoptionRecord, read_record, write_record
 from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
 from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable
@@ -49,7 +49,7 @@ class ExistingProvider:
         contexts: Mapping[str, str] | None = None,
         kubeconfig: UserKubeconfig | None = None,
     ) -> None:
-        """folder: for our notes. owner: of the clusters, such as Workspace.machine_id.
+        """folder: for our records. owner: of the clusters, such as Workspace.machine_id.
 
         contexts: cluster name -> context, for requests without the parameter `context`.
         """
@@ -87,12 +87,12 @@ class ExistingProvider:
                     )
                 marked = adoption.put_mark(kube, request.name, self._owner)
                 try:
-                    before = read_note(self._file(request.name))
+                    before = read_record(self._file(request.name))
                     # If somebody deleted the mark, this one is new, so the recorded time counts.
                     since = (before.since if before else "") or adoption.marked_at(kube)
-                    note = AdoptionRecord(self._context(request), uid, version, since=since)
-                    if before != note:
-                        write_note(self._file(request.name), note)
+                    record = AdoptionRecord(self._context(request), uid, version, since=since)
+                    if before != record:
+                        write_record(self._file(request.name), record)
                 except BaseException:
                     if marked:
                         adoption.remove_mark(kube, request.name, self._owner)
@@ -100,35 +100,35 @@ class ExistingProvider:
 
     def start(self, name: str, *, timeout: float = 120) -> None:
         """Use a stopped cluster again. Raises UcpError if there is none."""
-        note = self._note(name)
+        record = self._record(name)
         self.create(
-            ClusterRequest(name, parameters={CONTEXT: note.context}),
+            ClusterRequest(name, parameters={CONTEXT: record.context}),
             lambda _: None,
             timeout=timeout,
         )
 
     def stop(self, name: str, *, timeout: float = 60) -> None:
-        """Mark it as stopped in our note; it keeps running, and keeps our mark."""
-        if read_note(self._file(name)) is None:
+        """Mark it as stopped in our record; it keeps running, and keeps our mark."""
+        if read_record(self._file(name)) is None:
             return
         with self._locked(name, timeout):
-            note = read_note(self._file(name))
-            if note and not note.stopped:
-                write_note(self._file(name), replace(note, stopped=True))
+            record = read_record(self._file(name))
+            if record and not record.stopped:
+                write_record(self._file(name), replace(record, stopped=True))
 
     def delete(self, name: str, *, timeout: float = 60) -> None:
-        """Release it: remove our mark and note, nothing else. Does nothing if absent.
+        """Release it: remove our mark and record, nothing else. Does nothing if absent.
 
         Raises UcpError.
         """
         if not self._file(name).exists():
             return
         with self._locked(name, timeout):
-            note = read_note(self._file(name))
-            if note:
+            record = read_record(self._file(name))
+            if record:
                 try:
-                    with self._kube(name, note.context) as kube:
-                        adoption.check_identity(kube, note)
+                    with self._kube(name, record.context) as kube:
+                        adoption.check_identity(kube, record)
                         adoption.remove_mark(kube, name, self._owner)
                 except UcpError as error:
                     raise UcpError(
@@ -141,28 +141,28 @@ class ExistingProvider:
             self.forget(name)
 
     def forget(self, name: str) -> None:
-        """Release a cluster that no longer exists: only our note is removed."""
+        """Release a cluster that no longer exists: only our record is removed."""
         self._file(name).unlink(missing_ok=True)
         self._lock_file(name).unlink(missing_ok=True)
 
     def state(self, name: str) -> ClusterState:
-        note = read_note(self._file(name))
-        if note is None:
+        record = read_record(self._file(name))
+        if record is None:
             return ClusterState(name, False, False, False, "the cluster does not exist")
-        if note.stopped:
-            return ClusterState(name, True, False, False, "stopped", note.version)
+        if record.stopped:
+            return ClusterState(name, True, False, False, "stopped", record.version)
         try:
-            with self._kube(name, note.context) as kube:
-                adoption.check_identity(kube, note)
+            with self._kube(name, record.context) as kube:
+                adoption.check_identity(kube, record)
                 version = kube.version()
                 reason = "" if _has_ready_node(kube) else "no node is ready"
         except UcpError as error:
-            return ClusterState(name, True, False, False, error.message, note.version)
+            return ClusterState(name, True, False, False, error.message, record.version)
         return ClusterState(name, True, True, not reason, reason, version)
 
     def since(self, name: str) -> str:
         """When it was adopted. Raises UcpError if it isn't."""
-        return self._note(name).since
+        return self._record(name).since
 
     def names(self) -> list[str]:
         """Sorted names of the clusters in use or stopped."""
@@ -174,7 +174,7 @@ class ExistingProvider:
 
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
         """Admin kubeconfig from the user's current one. Raises UcpError if that can't be used."""
-        return self._reachable(name, self._note(name).context, reach)
+        return self._reachable(name, self._record(name).context, reach)
 
     def _reachable(self, name: str, context: str, reach: Reach) -> dict[str, Any]:
         config = self._kubeconfig.config(context, name)
@@ -201,8 +201,8 @@ class ExistingProvider:
         context = self._context(request)
         with self._kube(request.name, context) as kube:
             adoption.check_version(request, kube.version())
-            if note := read_note(self._file(request.name)):
-                adoption.check_identity(kube, replace(note, context=context))
+            if record := read_record(self._file(request.name)):
+                adoption.check_identity(kube, replace(record, context=context))
             adoption.check_admin(kube, context)
             adoption.check_owner(kube, request.name, self._owner)
             yield kube
@@ -235,11 +235,11 @@ class ExistingProvider:
             next=f"add context: NAME beside provider: existing of {request.name} in ucp.yaml",
         )
 
-    def _note(self, name: str) -> AdoptionRecord:
-        note = read_note(self._file(name))
-        if note is None:
+    def _record(self, name: str) -> AdoptionRecord:
+        record = read_record(self._file(name))
+        if record is None:
             raise UcpError(f"no existing cluster is used as {name}", next="ucp start")
-        return note
+        return record
 
     def _file(self, name: str) -> Path:
         return self._base / f"{name}.json"

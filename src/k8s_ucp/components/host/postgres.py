@@ -203,10 +203,10 @@ class PostgresServer:
                 next=f"move it there, or start with an empty database: rm {self._record}",
             ) from error
 
-    def forget_stranger(self) -> None:
-        """Delete a stale PID file, which would prevent a start.
+    def remove_stale_pid_file(self) -> None:
+        """Remove a PID file that names no process of this server and would prevent a start.
 
-        Its PID may be in use after a reboot, or be that of the original in a copy of its data.
+        The PID may be in use after a reboot, or be that of the original in a copy of its data.
         """
         file = self._data / "postmaster.pid"
         with suppress(OSError, ValueError, IndexError):

@@ -76,7 +76,7 @@ class RegistrationController(Controller):
         self._reporter = StatusReporter(
             kube, runtime.events, runtime.metrics, runtime.clock, self._sources
         )
-        self._departure = Deregistration(runtime, self._access)
+        self._deregistration = Deregistration(runtime, self._access)
         informers.local_clusters.listen(self._local_cluster_changed)
         informers.cluster_secrets.listen(self._cluster_secret_changed)
         informers.environments.listen(lambda _before, _after: self._add_all())
@@ -146,7 +146,7 @@ class RegistrationController(Controller):
     def _act(self, key: str, decision: Decision) -> RegistrationOutcome:
         match decision:
             case Deregister():
-                return self._departure.reconcile(key, decision)
+                return self._deregistration.reconcile(key, decision)
             case Refuse():
                 return self._refuse(key, decision)
             case Register():

@@ -66,11 +66,11 @@ def start_supervisor(context: StartContext, _: Report) -> None:
 def _start_supervisor(context: StartContext) -> None:
     context.settle_runtime()
     context.placement.ensure_running()
-    _refuse_strangers(context)
+    _refuse_taken_ports(context)
     record(context.state.components, context.host.ports)
 
 
-def _refuse_strangers(context: StartContext) -> None:
+def _refuse_taken_ports(context: StartContext) -> None:
     """Check that no other program uses our ports: ours would fail, and send it passwords.
 
     Raises UcpError.

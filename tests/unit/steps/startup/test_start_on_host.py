@@ -71,19 +71,19 @@ def test_a_port_used_by_another_program_is_reported_immediately(
         port = stranger.getsockname()[1]
         vars(context)["host"] = SimpleNamespace(ports={"redis-metrics": port})
         with pytest.raises(UcpError, match=f"port {port} of redis-metrics in topology demo"):
-            start_on_host._refuse_strangers(context)
+            start_on_host._refuse_taken_ports(context)
         running["redis"] = ProgramState("redis", "RUNNING", os.getpid(), "")
-        start_on_host._refuse_strangers(context)
+        start_on_host._refuse_taken_ports(context)
         # It has been started again, and fails as soon as it finds its port taken.
         running["redis"] = ProgramState("redis", "STARTING", 2**22 + 7, "")
         with pytest.raises(UcpError, match=f"port {port} of redis-metrics"):
-            start_on_host._refuse_strangers(context)
+            start_on_host._refuse_taken_ports(context)
         running["redis"] = ProgramState("redis", "FATAL", 0, "")
         with pytest.raises(
             UcpError, match=rf"another program: .+ \(PID {os.getpid()}\)\n  next: stop it: kill"
         ):
-            start_on_host._refuse_strangers(context)
-    start_on_host._refuse_strangers(context)
+            start_on_host._refuse_taken_ports(context)
+    start_on_host._refuse_taken_ports(context)
 
 
 def test_programs_that_ran_before_and_hang_are_restarted_once(
