@@ -431,25 +431,25 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
         ]
         trees |= {url: apps for urls in admitted for url in urls}
     for path, application in applications:
-        project = (application.get("spec") or {}).get("project")
-        if projects and project not in projects:
-            message = (
-                f"the Application {_name(application)} references the project {project}, "
-                "which does not exist"
-            )
-            missing = Fault("application-missing-project", message, path, field="spec.project")
-            yield of_object(application, missing)
-        for source in sources_of(application):
-            apps_tree = trees.get(source.get("repoURL"))
-            folder = str(source.get("path") or ".")
-            if apps_tree is not None and not apps_tree.exists(posixpath.normpath(folder)):
-                message = (
-                    f"the Application {_name(application)} references the path {folder}, which "
-                    "does not exist"
-                )
-                yield of_object(
-                    application, Fault("application-missing-path", message, path, value=folder)
-                )
+        for fault in _application_faults(application, path, projects, trees):
+            yield of_object(application, fault)
+
+
+def _application_faults(
+    application: Object, path: str, projects: Collection[str], trees: Mapping[Any, Tree]
+) -> Iterator[Fault]:
+    """Its project and its paths. trees: {URL of a repository: its files}."""
+    name = _name(application)
+    project = (application.get("spec") or {}).get("project")
+    if projects and project not in projects:
+        message = f"the Application {name} references the project {project}, which does not exist"
+        yield Fault("application-missing-project", message, path, field="spec.project")
+    for source in sources_of(application):
+        tree = trees.get(source.get("repoURL"))
+        folder = str(source.get("path") or ".")
+        if tree is not None and not tree.exists(posixpath.normpath(folder)):
+            message = f"the Application {name} references the path {folder}, which does not exist"
+            yield Fault("application-missing-path", message, path, value=folder)
 
 
 def find_unlisted_clusters(tree: Tree) -> Iterator[Fault]:

@@ -6,7 +6,7 @@ Pure, except for helm, kustomize and other repositories, which are passed in.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from k8s_ucp.gitops.imports.app_names import with_distinct_names
@@ -132,15 +132,7 @@ def _search(tree: RepositoryTree, request: _Request) -> Discovery:
     of_sets = SetContext(tree, same, request.clusters, known, fill_go=tools.fill_go)
     declared, more = expand_declared(documents, of_sets)
     refusals += more
-    refusals += [
-        RefusedApp(
-            named_by(path.rpartition(".")[0], request.title)[1],
-            path,
-            error.message,
-            error.next or f"correct {path}",
-        )
-        for path, error in tree.invalid_files_of_argocd.items()
-    ]
+    refusals += _invalid_files(tree, request.title)
     flux = FluxContext(tree, same, known, tools.build)
     of_flux = list(read_flux(in_files, flux))
     refusals += [each for each in of_flux if isinstance(each, RefusedApp)]
@@ -153,12 +145,11 @@ def _search(tree: RepositoryTree, request: _Request) -> Discovery:
         for each in roots
     ]
     releases = [each for each in of_flux if isinstance(each, DiscoveredApp)]
-    claimed = {path for each in findings if not each.remote for path in folders_of(each)}
+    claimed = {path for each in findings + releases if not each.remote for path in folders_of(each)}
     # What is beside the Applications in the folder of a root is listed.
     claimed |= {path for each, _ in apps for path in each.folders}
     # Objects beside a Flux release are reported together with it.
     claimed |= {each.where.partition(":")[0].rpartition("/")[0] for each in releases}
-    claimed |= {path for each in releases if not each.remote for path in folders_of(each)}
     laid, more = find_layouts(tree, request.title, known, request.of_folders, request.named)
     deploying = own_kustomizations(in_files, flux)
     laid = [as_deployed(each, deploying, tree) for each in laid]
@@ -170,6 +161,12 @@ def _search(tree: RepositoryTree, request: _Request) -> Discovery:
     findings = with_distinct_names(findings)
     refusals += _other_tools(tree, request.title, findings, nothing=not (findings or refusals))
     return _discovery([_with_fleet(tree, each) for each in findings], refusals, own, request.urls)
+
+
+def _invalid_files(tree: RepositoryTree, title: str) -> Iterator[RefusedApp]:
+    for path, error in tree.invalid_files_of_argocd.items():
+        name = named_by(path.rpartition(".")[0], title)[1]
+        yield RefusedApp(name, path, error.message, error.next or f"correct {path}")
 
 
 def _is_taken(laid: DiscoveredApp, claimed: Collection[str], whole: Collection[str]) -> bool:

@@ -387,25 +387,36 @@ def _notes(
     in_folders = (one for each in of_files for _, one in objects_beside(each, tree))
     if sops := encrypted([*(one for each in builds for one in each.objects), *in_folders]):
         yield f"SOPS encrypts {', '.join(sops)}: create it on the clusters"
-    beside = [one for each in of_files for one in beside_release(each, tree)]
-    if beside:
-        name = app_name(releases[0].name)
+    name = app_name(releases[0].name)
+    if beside := [one for each in of_files for one in beside_release(each, tree)]:
         home = name if not namespace or closed_to_apps(namespace) else namespace
         mixed = {file for each in of_files for file in beside_flux(each, tree)}
-        own = [file for file, _ in beside if file not in mixed]
-        command = tree.origin.command(f"{name}-more", own[0] if own else "FILE")
-        moved = sorted({file for file, _ in beside if file in mixed})
-        move = f"move those of {some_of(moved)} to files without objects of Flux, then " * bool(
-            moved
-        )
-        yield (
-            "the objects in its folder are not imported: "
-            f"{', '.join(sorted({kind for _, kind in beside}))}; "
-            f"{move}add each file, such as {command} --namespace {quote(home)}"
-        )
-    name, release = releases[0].name, part(releases[0].content, "spec").get("releaseName")
-    if release and release != app_name(name):
-        yield f"its release {release} will be called {app_name(name)}"
+        yield _note_on_others(beside, mixed, tree.origin, name, home)
+    release = part(releases[0].content, "spec").get("releaseName")
+    if release and release != name:
+        yield f"its release {release} will be called {name}"
+
+
+def _note_on_others(
+    beside: Sequence[tuple[str, str]],
+    mixed: Collection[str],
+    origin: Origin,
+    name: str,
+    namespace: str,
+) -> str:
+    """How to add the objects beside an app's releases.
+
+    beside: (file, kind). mixed: files that have objects of Flux, too.
+    """
+    own = [file for file, _ in beside if file not in mixed]
+    command = origin.command(f"{name}-more", own[0] if own else "FILE")
+    moved = sorted({file for file, _ in beside if file in mixed})
+    move = f"move those of {some_of(moved)} to files without objects of Flux, then "
+    return (
+        "the objects in its folder are not imported: "
+        f"{', '.join(sorted({kind for _, kind in beside}))}; "
+        f"{move if moved else ''}add each file, such as {command} --namespace {quote(namespace)}"
+    )
 
 
 def _optional_secrets(release: ArgoDocument, tree: RepositoryTree) -> Iterator[str]:
