@@ -210,7 +210,7 @@ def invocation(ctx: typer.Context) -> Invocation:
 
 
 def plan_invocation(ctx: typer.Context, output: Output, *, plan: bool) -> Invocation:
-    """The same for a command with --plan. Raises UsageError for -o without it.
+    """The global options of a command with --plan. Raises UsageError for -o without it.
 
     Otherwise a program would take the text of a run, which changes things, for data.
     """

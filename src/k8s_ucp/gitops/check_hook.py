@@ -290,7 +290,7 @@ def _checked(options: argparse.Namespace) -> CheckResult:
 
 
 def _transports(core: Path | None) -> set[str]:
-    """Those of the topology; without its file, those of repositories that are on this machine."""
+    """Git transports that the topology allows; without its file, only this machine's."""
     return transports_in(core) if core and (core / "ucp.yaml").is_file() else {"file"}
 
 

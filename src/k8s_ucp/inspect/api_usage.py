@@ -26,7 +26,7 @@ class DeprecatedUse:
 
     @property
     def name(self) -> str:
-        """Such as flowschemas.v1beta3.flowcontrol.apiserver.k8s.io."""
+        """RESOURCE.VERSION.GROUP, such as flowschemas.v1beta3.flowcontrol.apiserver.k8s.io."""
         return ".".join(filter(None, (self.resource, self.version, self.group)))
 
     def is_removed_in(self, version: str) -> bool:

@@ -85,12 +85,12 @@ def to_hold(resources: Sequence[Object]) -> list[Object]:
 
 
 def needed_until_deleted(resources: Sequence[Object]) -> list[Object]:
-    """Those to hold that their cloud deletes in use; a network waits until the cluster is gone."""
+    """Resources to hold because their cloud deletes them even in use, unlike networks."""
     return [each for each in to_hold(resources) if str(each["apiVersion"]).startswith("iam.aws.")]
 
 
 def to_release(left: Sequence[Object]) -> list[Object]:
-    """Those that were held, once no cluster is left."""
+    """The held resources, once no cluster is left."""
     if any(map(is_of_cluster_service, left)):
         return []
     return [each for each in left if names.HELD in annotations_of(each)]

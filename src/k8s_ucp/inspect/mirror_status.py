@@ -34,7 +34,7 @@ def mirror_rows(
 
 
 def mirror_details(syncers: Sequence[Object]) -> list[dict[str, Any]]:
-    """The same with more fields, for `ucp mirror list`."""
+    """The rows of `mirror_rows` with more fields, for `ucp mirror list`."""
     found = []
     for row, item in zip(mirror_rows(syncers), _sorted(syncers), strict=True):
         namespace, status = item["metadata"]["namespace"], item.get("status") or {}

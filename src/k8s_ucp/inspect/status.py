@@ -275,7 +275,7 @@ def claim_causes(snapshot: ClusterSnapshot) -> dict[str, Cause]:
 
 
 def claim_reasons(snapshot: ClusterSnapshot) -> dict[str, str]:
-    """The same as messages."""
+    """Why claims are not ready, as messages by claim."""
     return {
         name: cause.message if cause.resource in snapshot.claims else str(cause)
         for name, cause in claim_causes(snapshot).items()

@@ -46,7 +46,7 @@ def check_orphans(context: StartContext) -> None:
 
 
 def refuse_orphans(context: StartContext) -> None:
-    """The same for a core that responds. Raises UcpError; KubeError if it could not be asked."""
+    """Check a core that responds. Raises UcpError; KubeError if its resources can't be listed."""
     kube = context.kube
     others_too = crossplane.NAME in context.topology.spec.core.adopt
 

@@ -164,7 +164,7 @@ def request_refresh(kube: Kube, applications: Iterable[str]) -> None:
 
 
 def holding(services: Iterable[Object], volumes: Iterable[Object]) -> list[str]:
-    """What a cluster still holds outside of it, in words, sorted.
+    """Load balancers and volumes that a cluster's objects still occupy, in words, sorted.
 
     Load balancers that were never provisioned, and volumes that nothing would delete, don't count.
     """
@@ -179,7 +179,7 @@ def holders(services: Iterable[Object], volumes: Iterable[Object]) -> list[Objec
 
 
 def held_on(provider: ClusterProvider, cluster: str) -> list[str]:
-    """What `holding` finds on a cluster now.
+    """Load balancers and volumes that a cluster occupies now, in words.
 
     Empty if the cluster doesn't respond, since nobody could delete anything there either; for
     existing clusters, whose load balancers and volumes belong to their users; and for simulated

@@ -145,7 +145,7 @@ class Installer:
         return [words for way in found.values() if way for words in way.exposed]
 
     def missing(self, names: Iterable[str]) -> list[str]:
-        """Those of the named tools that are not installed."""
+        """The named tools that are not installed."""
         return [each.name for each in self._tools(names) if self._entry(each) is None]
 
     def prune(self, kept: Collection[str] = ()) -> tuple[list[str], list[str]]:

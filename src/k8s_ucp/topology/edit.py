@@ -44,7 +44,7 @@ def with_item(text: str, key: str, item: Mapping[str, Any], path: Path) -> tuple
 def with_items(
     text: str, key: str, items: Sequence[Mapping[str, Any]], path: Path
 ) -> tuple[str, Topology]:
-    """The same for several items, reading and validating the text once."""
+    """Add several items to a list, reading and validating the text once; see `with_item`."""
     names = _names(text, key)
     for item in items:
         if item["name"] in names:

@@ -208,7 +208,7 @@ def refuse_changed(context: StartContext) -> None:
 
 
 def _normalized(text: str) -> bytes:
-    """As `ucp start` commits it: with the line ends of Unix."""
+    """The text of ucp.yaml as `ucp start` commits it: with the line ends of Unix."""
     return text.replace("\r\n", "\n").encode()
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ExistingCoreChoice(StrEnum):
-    """What to do with it."""
+    """What to do with a core cluster that exists already."""
 
     use = "use"
     recreate = "recreate"

@@ -153,7 +153,7 @@ class ControlPlaneLifecycle:
         return self._version.removeprefix("v")
 
     def tag(self) -> str:
-        """The same with "v"."""
+        """Kubernetes version of the programs, with "v"."""
         return f"v{self.version()}"
 
     def _await(self, folder: ClusterFolder, record: Record, until: float) -> None:

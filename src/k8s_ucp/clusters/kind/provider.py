@@ -188,7 +188,7 @@ class KindProvider:
         return self._nodes.clusters()
 
     def remains(self, names: Collection[str]) -> Mapping[str, str]:
-        """Those of these clusters that have containers."""
+        """{cluster: description} of those with one of these names that have containers."""
         return {each: f"kind cluster {each}" for each in self.names() if each in names}
 
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class Installation:
 
     @property
     def version(self) -> str:
-        """Such as v3.5.7; empty if neither image nor label has it."""
+        """The installed version, such as v3.5.7; empty if neither image nor label has it."""
         first = self.parts.get(next(iter(TRAITS[self.name].parts)))
         if first is None:
             return ""

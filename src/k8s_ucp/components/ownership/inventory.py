@@ -112,7 +112,7 @@ class Inventory:
 
     @cached_property
     def created(self) -> list[Object]:
-        """Those that Argo CD created. Namespaces need a ledger entry: others use them too."""
+        """Tracked objects that Argo CD created. Namespaces need a ledger entry: others use them."""
         return [
             each for each in self.tracked if self.is_young(each) and each["kind"] != NAMESPACE.kind
         ]

@@ -73,7 +73,7 @@ class Ledger:
 
 
 def find_all(kube: Kube, entries: Iterable[LedgerEntry]) -> list[Object]:
-    """Those of the objects that exist, in the order of the entries."""
+    """The existing objects of these entries, in their order."""
     with ThreadPoolExecutor(WORKERS, "find") as pool:
         return [each for each in pool.map(lambda each: find(kube, each), sorted(entries)) if each]
 

@@ -38,14 +38,14 @@ def objects_beside(documents: Iterable[ArgoDocument]) -> list[str]:
 
 
 def objects_in(content: bytes, path: str) -> list[str]:
-    """The same of a file."""
+    """The objects in a file that belong to no Application."""
     return objects_beside(read_documents(content, path))
 
 
 def objects_of_kustomizations(tree: RepositoryTree, folders: Collection[str]) -> list[str]:
-    """The same of kustomizations and of what they include, with the URLs that they include.
+    """The objects of kustomizations and what they include that belong to no Application.
 
-    Not of folders that Applications deploy.
+    With the URLs that they include, and without folders that Applications deploy.
     """
     deployed = {path for each in tree.documents_of_argocd for path in each.folders}
     found: list[str] = []

@@ -408,7 +408,7 @@ def with_tags(text: bytes, other: bytes) -> bytes:
 
 
 def _with_pins(text: str, other: bytes) -> str:
-    """The same for any other layout; overlays that can't be parsed are left as they are."""
+    """Copy pins in any layout; overlays that can't be parsed are left as they are."""
     try:
         pins = {each.name: each.pin for each in read_images(other.decode("utf-8"), "it")}
         for each in read_images(text, "the render"):

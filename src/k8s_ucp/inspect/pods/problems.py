@@ -58,7 +58,7 @@ def find_pod_problems(
 
 
 def pods_of(item: Object, found: PodProblems) -> list[PodProblem]:
-    """Those of an Application: on its cluster, in its namespaces or of its workloads."""
+    """An Application's problems: on its cluster, in its namespaces or of its workloads."""
     return [
         each
         for each in found.get(_cluster(item), ())
@@ -79,7 +79,7 @@ def reason_and_pods(item: Object, found: PodProblems) -> str:
 
 
 def nodes_to_set(pods: Iterable[PodProblem]) -> str:
-    """See nodes_needed."""
+    """Nodes to set so that the unscheduled pods fit, in words; see `nodes_needed`."""
     return nodes_needed(each for each in pods if isinstance(each, UnscheduledPods))
 
 

@@ -76,7 +76,7 @@ def unscheduled(pods: Iterable[Object]) -> list[UnscheduledPods]:
 
 
 def nodes_needed(pods: Iterable[UnscheduledPods]) -> str:
-    """How many nodes to set so that they fit; empty if more nodes would not help."""
+    """Nodes to set so that these pods fit, in words; empty if more nodes would not help."""
     most = max(
         (each for each in pods if each.environment), key=lambda each: each.nodes, default=None
     )

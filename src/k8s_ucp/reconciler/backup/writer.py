@@ -49,7 +49,7 @@ def note_failure(folder: Path, reason: str) -> None:
 
 
 def forget_failure(folder: Path) -> None:
-    """What is new was written."""
+    """Remove the record of a failed backup: a later one succeeded."""
     _note(folder).unlink(missing_ok=True)
 
 

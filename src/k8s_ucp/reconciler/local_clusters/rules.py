@@ -21,12 +21,12 @@ CREATE_FAILED = "CreateFailed"
 
 @dataclass(frozen=True)
 class Foreign:
-    """Of another machine, or being deleted without our finalizer: not touched."""
+    """The LocalCluster is another machine's, or being deleted without our finalizer: left alone."""
 
 
 @dataclass(frozen=True)
 class CannotCreate:
-    """It can't be created; reason and message are for the condition."""
+    """The cluster can't be created; reason and message are for the condition."""
 
     reason: str
     message: str
@@ -34,7 +34,7 @@ class CannotCreate:
 
 @dataclass(frozen=True)
 class Ensure:
-    """It should exist and run."""
+    """The cluster should exist and run."""
 
     request: ClusterRequest
     provider: str
@@ -42,7 +42,7 @@ class Ensure:
 
 @dataclass(frozen=True)
 class Delete:
-    """It is being deleted, and has our finalizer."""
+    """The LocalCluster is being deleted, and has our finalizer."""
 
     provider: str
 

@@ -103,9 +103,9 @@ def grant_all(admin: Kube, desired: Mapping[str, set[str]]) -> tuple[Fields, dic
 
 
 def _limited(fields: Fields, desired: Mapping[str, set[str]]) -> Fields:
-    """As many of them as can be watched with the desired ones, which come first.
+    """The first namespaces of `fields`, as many as can be watched; desired ones come first.
 
-    The others are seen to once rights were withdrawn from these.
+    The rest follow once rights were withdrawn from these.
     """
     others = sorted(fields.keys() - desired.keys())[: MOST_NAMESPACES - len(desired)]
     return {each: fields[each] for each in [*(fields.keys() & desired.keys()), *others]}

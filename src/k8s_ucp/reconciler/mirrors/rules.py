@@ -212,7 +212,7 @@ def _adoption(
 
 
 def _undeletable(ref: ObjectRef, found: Copy, type: str) -> CopyFailed:
-    """It would have to be deleted and created again, but belongs to someone else."""
+    """Why an existing object, which would have to be recreated, can't become the copy."""
     exists = f"{ref.kind} {ref.namespace}/{ref.name} already exists"
     if ref.kind == "Secret" and found.type != (type or "Opaque"):
         return _failed(

@@ -149,7 +149,7 @@ def _leave_unsaved(context: StartContext, report: Report) -> None:
 
 
 def _may_not_lose_data(context: StartContext) -> bool:
-    """This stop deletes the core's data, and nobody has named the core."""
+    """Whether this stop deletes the data of a core that no `--abandon` names."""
     named = context.topology.core_cluster in context.teardown.abandon
     return context.teardown.delete_data and not context.teardown.destroys and not named
 

@@ -278,7 +278,7 @@ def _is_application_set(item: Object) -> bool:
 
 
 def _is_namespace_or_crd(item: Object) -> bool:
-    """It is deleted after its contents."""
+    """Whether it contains other objects, which are deleted first."""
     return item["kind"] in (NAMESPACE.kind, CRD.kind)
 
 

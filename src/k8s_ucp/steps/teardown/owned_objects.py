@@ -66,7 +66,7 @@ class OwnedObjects:
 
     @cached_property
     def kept_networks(self) -> list[Object]:
-        """Those that kept claims may use."""
+        """Networks and roles that kept claims may use."""
         kept = () if self.context.teardown.delete_data else self.claims
         used = set(map(_environment_and_cloud, kept))
         return [each for each in self._beside_clusters if _is_used(each, used)]

@@ -196,7 +196,7 @@ def running_environments(context: StartContext) -> list[str]:
 
 
 def all_environments(context: StartContext) -> list[str]:
-    """Those of the topology in their order, then those that only the repository has."""
+    """The topology's environments in their order, then those that only the repository has."""
     declared = context.published.core.environments()
     known = [each.name for each in context.topology.spec.environments]
     return [each for each in known if each in declared] + [

@@ -78,7 +78,7 @@ def _form(finding: DiscoveredApp) -> str | None:
 
 
 def listing(found: Discovery) -> dict[str, Any]:
-    """The same for -o json and -o yaml."""
+    """Apps and refusals for -o json and -o yaml."""
     return {
         "apps": [
             {

@@ -65,7 +65,7 @@ def keep(home: Path, cache: Path, key: str) -> None:
 
 
 def renewed(value: str) -> str:
-    """The same object with a new UID, which is plain text in both protobuf and JSON."""
+    """A stored object with a new UID, which is plain text in both protobuf and JSON."""
     return base64.b64encode(_UID.sub(_fresh, base64.b64decode(value))).decode()
 
 

@@ -76,7 +76,7 @@ def key(cluster: Particulars, settings: Mapping[str, Any]) -> str:
 
 
 def key_of_all(paths: Mapping[str, Path], version: str, gogc: int) -> str:
-    """The same key without a cluster. paths: of programs, as in the settings."""
+    """The cache key of any cluster with these settings. paths: of programs."""
     ports = {name: 60001 + number for number, name in enumerate(PORTS)}
     one = Particulars(ClusterFolder(Path("/clusters"), "one"), ports, f"{0:016x}")
     settings = kwokctl.settings(one.folder, ports, paths, one.token, version=version, gogc=gogc)

@@ -67,7 +67,7 @@ def folders_of_tests(tree: RepositoryTree, words: Collection[str]) -> frozenset[
 
 
 def tests_not_searched(tree: RepositoryTree, folders: Iterable[str]) -> list[RefusedApp]:
-    """What is said of the folders that have manifests: one line for all of them."""
+    """A note about folders of tests that have manifests: one line for all of them."""
     found = [each for each in sorted(folders) if _has_manifests(tree, each)]
     if not found:
         return []

@@ -138,7 +138,7 @@ def _scalars(values: Values, texts: set[str]) -> Iterator[Path]:
 
 
 def _of_subcharts(subcharts: Subcharts, texts: set[str]) -> Iterator[Path]:
-    """The same for dependencies, and keys that look like a tag, whose value may be empty."""
+    """Paths of these texts in subcharts, and of keys that look like a tag, even without value."""
     for start, root in subcharts:
         yield from _below(root, start, texts)
         for path in candidates(root, ()):

@@ -188,7 +188,7 @@ def parameters(topology: Topology, addon: Addon, environment: str) -> list[tuple
 
 
 def on_core(topology: Topology, addon: Addon) -> bool:
-    """It runs on the core cluster. An embedded core cluster runs no pods, so no add-ons."""
+    """Whether an add-on runs on the core cluster; an embedded core runs no pods, so none."""
     return addon.core and in_pods(topology)
 
 

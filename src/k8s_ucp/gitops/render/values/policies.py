@@ -57,6 +57,6 @@ def host_owners(topology: Topology) -> dict[str, tuple[str, ...]]:
 
 
 def host_owners_expression(topology: Topology) -> str:
-    """The same as a CEL expression. Hosts and namespaces are DNS names and need no escaping."""
+    """`host_owners` in CEL. Hosts and namespaces are DNS names and need no escaping."""
     owners = (f"'{host}': {list(names)}" for host, names in host_owners(topology).items())
     return "{" + ", ".join(owners) + "}"
