@@ -11,6 +11,7 @@ from k8s_ucp.cli.command import (
     Invocation,
     Output,
     OutputOption,
+    YesOption,
     declare,
     examples,
     invocation,
@@ -130,7 +131,7 @@ def reset(
             "--force", "TOPOLOGY", "Delete existing resources, too; takes the name of the topology."
         ),
     ] = None,
-    yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.", "-y")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete everything in the simulated cloud. The ledger is kept and records the reset."""
     call = invocation(ctx)

@@ -12,6 +12,7 @@ from k8s_ucp.cli.command import (
     Invocation,
     ListOutput,
     ListOutputOption,
+    YesOption,
     declare,
     invocation,
     option,
@@ -82,7 +83,7 @@ def forget(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the app cluster, such as demo-stage.")
     ],
-    yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.", "-y")] = False,
+    yes: YesOption = False,
     undo: Annotated[
         bool, option("--undo", None, "Allow the cluster to be registered again.")
     ] = False,

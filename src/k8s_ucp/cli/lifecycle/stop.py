@@ -11,6 +11,7 @@ from k8s_ucp.cli.command import (
     Output,
     PlanOption,
     PlanOutputOption,
+    YesOption,
     declare,
     examples,
     option,
@@ -39,7 +40,7 @@ app = declare()
 )
 def stop(
     ctx: typer.Context,
-    yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.", "-y")] = False,
+    yes: YesOption = False,
     env: Annotated[
         list[str] | None,
         option(
