@@ -112,11 +112,6 @@ def _load(name: str, ref: CredentialRef, form: CredentialForm) -> str:
         raise _bad(name, ref, str(error), form) from None
 
 
-def expected(cloud: str) -> str:
-    """Description of the credential that a cloud expects."""
-    return CLOUDS[cloud].credential.expected
-
-
 def _read(cloud: str, ref: CredentialRef, form: CredentialForm) -> str:
     if ref.variable:
         text = os.environ.get(ref.variable, "")

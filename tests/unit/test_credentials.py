@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp import credentials
+from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.credentials import BadCredential, CredentialRef, load, load_login
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing
 
@@ -94,7 +95,7 @@ def test_invalid_credentials_are_reported_with_the_expected_format_only(
     cloud, text, why = BAD[case]
     with pytest.raises(BadCredential, match=why) as caught:
         load(cloud, private(tmp_path / "c", text))
-    assert credentials.expected(cloud) in caught.value.message
+    assert CLOUDS[cloud].credential.expected in caught.value.message
     assert f"spec.credentials.{cloud}" in caught.value.next
     shown = "".join(traceback.format_exception(caught.value))
     assert SECRET not in shown

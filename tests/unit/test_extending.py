@@ -79,7 +79,7 @@ def test_a_cloud_and_its_cluster_provider_need_one_row_each(
     assert "kubernetes.nimbus.m.crossplane.io" in files["platform/reconciler/access.yaml"]
     assert cluster_provider("kubernetes.nimbus.m.crossplane.io/v1", "Cluster") == "nke"
     assert credentials.credential_ref(found, Workspace.at(templates), "nimbus").variable == "NIMBUS"
-    assert credentials.expected("nimbus") == "JSON with key"
+    assert clouds.CLOUDS["nimbus"].credential.expected == "JSON with key"
 
 
 def test_a_step_needs_one_file_and_one_line(

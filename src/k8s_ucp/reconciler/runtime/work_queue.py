@@ -63,14 +63,13 @@ class RateLimitedQueue:
         *,
         lane: Lane = lambda key: key,
         width: int = 1,
-        rate: RetryRate | None = None,
     ) -> None:
-        """width: keys of one lane processed at once. rate: limit of the retries of all keys."""
+        """width: keys of one lane processed at once."""
         self._back_off = back_off
         self._chance = chance
         self._lane = lane
         self._width = width
-        self._rate = rate or RetryRate()
+        self._rate = RetryRate()
         self._lines: dict[str, deque[str]] = {}
         self._turns: deque[str] = deque()
         """Lanes with queued keys and free width, each once."""
