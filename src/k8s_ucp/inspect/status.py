@@ -141,22 +141,21 @@ def _environments(topology: Topology, snapshot: ClusterSnapshot) -> list[dict[st
     noted = {each.get("environment"): each for each in notes}
     found = []
     for name in [*declared, *others]:
-        item = clusters.get(name)
-        note = noted.get(name) if item is None else None
         provider = declared[name].cluster.provider if name in declared else DEFAULT
         cluster = topology.app_cluster(name)
-        if item is not None:
-            provider, cluster = item["spec"]["provider"], item["metadata"]["name"]
-        elif note is not None:
-            cluster = note["owner"]["name"].removesuffix("-kubeconfig")
-        responding = (
-            is_true(note, names.REACHABLE) and not notes_are_old(snapshot)
-            if note
-            else item is not None and cluster in snapshot.answering
-        )
         state: str = declared[name].state if name in declared else "running"
-        if item is not None:
+        ready = reachable = False
+        addresses: dict[str, Any] = {}
+        if item := clusters.get(name):
+            provider, cluster = item["spec"]["provider"], item["metadata"]["name"]
             state = "draining" if item["metadata"].get("deletionTimestamp") else "running"
+            responding = cluster in snapshot.answering
+            ready = responding and is_true(item, names.READY)
+            reachable = responding and is_true(item, names.REACHABLE)
+            addresses = dict((item.get("status") or {}).get("addresses") or {})
+        elif note := noted.get(name):
+            cluster = note["owner"]["name"].removesuffix("-kubeconfig")
+            ready = reachable = is_true(note, names.REACHABLE) and not notes_are_old(snapshot)
         secret = secrets.get(names.cluster_secret(cluster))
         found.append(
             {
@@ -165,12 +164,12 @@ def _environments(topology: Topology, snapshot: ClusterSnapshot) -> list[dict[st
                 "cluster": {
                     "name": cluster,
                     "provider": provider,
-                    "ready": responding and (item is None or is_true(item, names.READY)),
+                    "ready": ready,
                     "registered": secret is not None and environment_of(secret) == name,
-                    "reachable": responding and (item is None or is_true(item, names.REACHABLE)),
+                    "reachable": reachable,
                     "tokenExpiresAt": _annotation(secret, names.TOKEN_EXPIRES),
                     "simulated": is_simulated(topology, provider),
-                    "addresses": dict(((item or {}).get("status") or {}).get("addresses") or {}),
+                    "addresses": addresses,
                 },
             }
         )

@@ -167,19 +167,7 @@ def _recreate_environments(
         await_clusters_deleted(call, deletions, again, parts, seconds=wait)
         if to_recreate:
             _bring_back(call, topology, to_recreate, parts)
-        context = _context(call)
-        context.only = frozenset(each.name for each in chosen)
-        _forget_rollouts(context, to_recreate)
-        from k8s_ucp import plans
-
-        plan_of_return = plans.bring_back(context.topology)
-        seconds = run_plan(
-            plan_of_return,
-            context,
-            call.console,
-            before=lambda: refuse_changed(context),
-            part_of=parts,
-        )
+        seconds = _wait_until_back(call, chosen, to_recreate, parts)
         for each in chosen:
             state.return_note(each.name).unlink(missing_ok=True)
     for each in chosen:
@@ -187,6 +175,24 @@ def _recreate_environments(
             "finished an earlier ucp recreate" if todo[each.name] is Remaining.wait else "recreated"
         )
         call.console.say(f"environment {each.name} runs: {how} ({seconds:.1f} s)")
+
+
+def _wait_until_back(
+    call: Invocation,
+    chosen: Sequence[Environment],
+    recreated: Sequence[Environment],
+    parts: Journal,
+) -> float:
+    """Run the steps that bring these environments back; returns the seconds that they took."""
+    from k8s_ucp import plans
+
+    context = _context(call)
+    context.only = frozenset(each.name for each in chosen)
+    _forget_rollouts(context, recreated)
+    plan = plans.bring_back(context.topology)
+    return run_plan(
+        plan, context, call.console, before=lambda: refuse_changed(context), part_of=parts
+    )
 
 
 def _failed(call: Invocation, topology: Topology) -> set[str]:
