@@ -180,7 +180,7 @@ class Restarts:
 
 
 def eventually(
-    condition: Callable[[], bool], seen: Callable[[], object] = str, seconds: float = PATIENCE
+    condition: Callable[[], object], seen: Callable[[], object] = str, seconds: float = PATIENCE
 ) -> None:
     """Wait for a condition; at the deadline, fail with the result of `seen`."""
     until, restarts = (looked := time.monotonic()) + seconds, Restarts()

@@ -6,8 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,14 +14,6 @@ import pytest
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.workspace import StateFolder
-
-
-def wait_until(holds: Callable[[], object], seconds: float = 100) -> None:
-    """Wait until `holds` returns a true value; fails after the seconds."""
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, "not reached in time"
-        time.sleep(0.05)
 
 
 def python_program(name: str, code: str, folder: Path, **env: str) -> Program:

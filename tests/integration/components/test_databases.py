@@ -24,9 +24,8 @@ from k8s_ucp.inspect.doctor.advice import of_resource
 from k8s_ucp.inspect.resource_conditions import Cause, first_cause
 from k8s_ucp.managed.external import CloudFailed
 from tests import quote_app
+from tests.control_planes import eventually
 from tests.postgres_client import psql
-
-from .conftest import wait_until
 
 DECLARED = {
     "engine": "postgres",
@@ -51,7 +50,7 @@ def of_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def connection(databases: Databases, instance: BackedResource = INSTANCE) -> dict[str, str]:
     """Wait until the instance is ready; returns its connection details."""
-    wait_until(lambda: databases.bring_up(instance).ready, seconds=120)
+    eventually(lambda: databases.bring_up(instance).ready, seconds=120)
     endpoint = databases.state(instance).overrides["Endpoint"]
     return {
         "endpoint": endpoint["Address"],
@@ -78,7 +77,7 @@ def test_an_instance_keeps_rows_and_port_over_restarts_and_is_deleted_completely
         psql(given, "copy quote from program 'id'")
 
     os.kill(placement.states()[PROGRAM].pid, signal.SIGKILL)
-    wait_until(lambda: databases.bring_up(INSTANCE).ready, seconds=120)
+    eventually(lambda: databases.bring_up(INSTANCE).ready, seconds=120)
     assert psql(given, "select * from quote") == "one"
 
     placement.stop_all()
@@ -144,7 +143,7 @@ def test_a_crash_loop_is_reported_until_the_server_recovers(
     aside = control.rename(control.with_name("aside"))
     os.kill(placement.states()[PROGRAM].pid, signal.SIGKILL)
 
-    wait_until(lambda: "crashed" in databases.bring_up(INSTANCE).why, seconds=120)
+    eventually(lambda: "crashed" in databases.bring_up(INSTANCE).why, seconds=120)
 
     cause = claim_of(databases.state(INSTANCE))
     assert cause.failed
@@ -157,7 +156,7 @@ def test_a_crash_loop_is_reported_until_the_server_recovers(
         placement.restart_given_up()  # As the watcher does.
         return databases.bring_up(INSTANCE).ready
 
-    wait_until(is_back, seconds=120)
+    eventually(is_back, seconds=120)
     assert psql(given, "select * from quote") == "one"
     databases.remove(INSTANCE)
 

@@ -21,8 +21,9 @@ from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.supervisor_client import SupervisorClient
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import StateFolder
+from tests.control_planes import eventually
 
-from .conftest import python_program, wait_until
+from .conftest import python_program
 
 SLEEP = "import time\nwhile True: time.sleep(1)"
 STUBBORN = "import signal;signal.signal(signal.SIGTERM, signal.SIG_IGN);" + SLEEP.replace(
@@ -38,7 +39,7 @@ def pid_of(placement: HostPlacement, name: str) -> int:
 def run(placement: HostPlacement, *names: str, code: str = SLEEP) -> None:
     placement.ensure_running()
     placement.start([python_program(name, code, placement.state.root) for name in names])
-    wait_until(lambda: all(pid_of(placement, name) for name in names))
+    eventually(lambda: all(pid_of(placement, name) for name in names))
 
 
 def processes_of(placement: HostPlacement) -> list[psutil.Process]:
@@ -56,7 +57,7 @@ def processes_of(placement: HostPlacement) -> list[psutil.Process]:
 def await_processes(placement: HostPlacement, count: int) -> None:
     """Wait until so many run; the error tells which ones do."""
     try:
-        wait_until(lambda: len(processes_of(placement)) == count)
+        eventually(lambda: len(processes_of(placement)) == count)
     except AssertionError as error:
         found = [
             each.as_dict(["pid", "ppid", "status", "cmdline"]) for each in processes_of(placement)
@@ -80,8 +81,8 @@ def test_programs_get_only_their_own_environment_which_no_argument_shows(
     nasty = 'it\'s "50%" ; # $HOME'
     placement.ensure_running()
     placement.start([python_program("demo", code, placement.state.root, V=nasty)])
-    wait_until(out.exists)
-    wait_until(out.read_text)
+    eventually(out.exists)
+    eventually(out.read_text)
     assert out.read_text() == f"{placement.state.root}|{nasty}"
     running = psutil.Process(pid_of(placement, "demo"))
     assert "UCP_TEST_CANARY" not in running.environ()
@@ -103,7 +104,7 @@ def test_programs_inherit_settings_for_git_and_certificates(
     run(placement, "one")
     process = psutil.Process(pid_of(placement, "one"))
     # Until then, it is the script that reads the settings.
-    wait_until(lambda: SLEEP in process.cmdline())
+    eventually(lambda: SLEEP in process.cmdline())
     found = process.environ()
     assert {name: found.get(name) for name in given} == given
 
@@ -125,7 +126,7 @@ def test_programs_are_added_and_changed_without_restarting_others(placement: Hos
     changed = python_program("two", SLEEP, placement.state.root, NEW="1")
     added = python_program("three", SLEEP, placement.state.root)
     assert placement.start([changed, added]) == ["three", "two"]
-    wait_until(lambda: pid_of(placement, "three"))
+    eventually(lambda: pid_of(placement, "three"))
     assert pid_of(placement, "one") == one
     assert pid_of(placement, "two") not in (0, two)
     placement.remove(["one"])
@@ -135,10 +136,10 @@ def test_programs_are_added_and_changed_without_restarting_others(placement: Hos
 
 def test_a_killed_program_is_restarted(placement: HostPlacement) -> None:
     run(placement, "one")
-    wait_until(lambda: placement.states()["one"].state == "RUNNING")
+    eventually(lambda: placement.states()["one"].state == "RUNNING")
     killed = pid_of(placement, "one")
     os.kill(killed, signal.SIGKILL)
-    wait_until(lambda: pid_of(placement, "one") not in (0, killed))
+    eventually(lambda: pid_of(placement, "one") not in (0, killed))
 
 
 def test_a_program_that_fails_to_start_is_given_up_and_can_be_retried(
@@ -146,7 +147,7 @@ def test_a_program_that_fails_to_start_is_given_up_and_can_be_retried(
 ) -> None:
     placement.ensure_running()
     placement.start([python_program("broken", "raise SystemExit('why')", placement.state.root)])
-    wait_until(lambda: placement.states()["broken"].state == "FATAL")
+    eventually(lambda: placement.states()["broken"].state == "FATAL")
     assert "why" in placement.log("broken").read_text()
     assert placement.restart_given_up() == ["broken"]
     assert placement.states()["broken"].state != "FATAL"
@@ -156,12 +157,12 @@ def test_restart_gives_a_new_process(placement: HostPlacement) -> None:
     run(placement, "one")
     before = pid_of(placement, "one")
     placement.restart("one")
-    wait_until(lambda: pid_of(placement, "one") not in (0, before))
+    eventually(lambda: pid_of(placement, "one") not in (0, before))
 
 
 def test_stop_leaves_no_process_no_socket_no_secret(placement: HostPlacement) -> None:
     run(placement, "one", "stubborn", code=STUBBORN)
-    wait_until(lambda: "up" in placement.log("stubborn").read_text())
+    eventually(lambda: "up" in placement.log("stubborn").read_text())
     await_processes(placement, 3)
     placement.stop_all()
     assert processes_of(placement) == []
@@ -211,9 +212,9 @@ def test_a_killed_supervisord_is_replaced_and_nothing_runs_twice(placement: Host
     supervisor = placement.supervisor()
     assert supervisor
     os.kill(supervisor.pid, signal.SIGKILL)
-    wait_until(lambda: placement.supervisor() is None)
+    eventually(lambda: placement.supervisor() is None)
     assert placement.revive() is True
-    wait_until(lambda: pid_of(placement, "one") and pid_of(placement, "two"))
+    eventually(lambda: pid_of(placement, "one") and pid_of(placement, "two"))
     await_processes(placement, 3)
     assert placement.revive() is False
 
@@ -224,7 +225,7 @@ def test_a_start_after_all_processes_were_killed_begins_without_programs(
     run(placement, "one")
     for each in processes_of(placement):
         each.kill()
-    wait_until(lambda: not processes_of(placement))
+    eventually(lambda: not processes_of(placement))
     assert placement.ensure_running() is True
     assert placement.states() == {}
     run(placement, "two")
@@ -236,7 +237,7 @@ def test_a_deleted_socket_duplicates_no_program(placement: HostPlacement) -> Non
     (placement.runtime / "supervisor.sock").unlink()
     assert placement.is_running() is False
     assert placement.revive() is True
-    wait_until(lambda: pid_of(placement, "one"))
+    eventually(lambda: pid_of(placement, "one"))
     await_processes(placement, 2)
 
 
@@ -262,10 +263,10 @@ def test_a_start_works_after_the_state_folder_was_deleted(placement: HostPlaceme
 def test_a_supervisord_that_is_shutting_down_reports_no_programs(placement: HostPlacement) -> None:
     """If the state folder was deleted, one step of a start stops it while another queries it."""
     run(placement, "stubborn", code=STUBBORN)
-    wait_until(lambda: "up" in placement.log("stubborn").read_text())
+    eventually(lambda: "up" in placement.log("stubborn").read_text())
     with SupervisorClient(placement.runtime / "supervisor.sock") as control:
         control.shut_down()
-        wait_until(lambda: placement.states() == {})
+        eventually(lambda: placement.states() == {})
     assert any(map(runs, processes_of(placement))), "it waits for a program that does not end"
     placement.stop_all(grace=0.1)
     assert not any(map(runs, processes_of(placement)))
@@ -285,7 +286,7 @@ def test_programs_keep_running_if_no_new_socket_can_be_created(placement: HostPl
     assert psutil.pid_exists(one)
     placement.runtime.parent.unlink()
     assert placement.revive() is True
-    wait_until(lambda: pid_of(placement, "one") not in (0, one))
+    eventually(lambda: pid_of(placement, "one") not in (0, one))
     await_processes(placement, 2)
 
 
@@ -357,7 +358,7 @@ def test_stop_ends_the_programs_of_a_folder_that_was_moved_while_they_ran(
         return [each for each in processes_of(placement) if SLEEP in each.cmdline()]
 
     # They are started by a script, which has to be in its place until then.
-    wait_until(lambda: len(sleeping()) == 2)
+    eventually(lambda: len(sleeping()) == 2)
     before = processes_of(placement)
     environment = {"UCP_SUPERVISOR": placement.state.identifier}
     other = subprocess.Popen([sys.executable, "-c", SLEEP], env=environment)
@@ -365,7 +366,7 @@ def test_stop_ends_the_programs_of_a_folder_that_was_moved_while_they_ran(
     moved = HostPlacement(StateFolder(root), short_folder / "run" / "moved")
     pids = {each.pid for each in before}
     try:
-        wait_until(lambda: {each.pid for each in moved.remains()} == pids)
+        eventually(lambda: {each.pid for each in moved.remains()} == pids)
         moved.stop_all()
         assert not any(map(runs, before))
         assert moved.remains() == []
@@ -381,7 +382,7 @@ def test_a_new_workspace_in_the_place_of_a_moved_one_leaves_its_programs_alone(
 ) -> None:
     """Both have the same socket and the same mark, which depend on the path."""
     run(placement, "one", "two")
-    wait_until(lambda: sum(SLEEP in each.cmdline() for each in processes_of(placement)) == 2)
+    eventually(lambda: sum(SLEEP in each.cmdline() for each in processes_of(placement)) == 2)
     before = processes_of(placement)
     workspace = placement.state.root.parents[1]
     there = workspace.rename(workspace.with_name("moved"))
@@ -400,7 +401,7 @@ def test_a_new_workspace_in_the_place_of_a_moved_one_leaves_its_programs_alone(
         (placement.runtime / "supervisor.sock").unlink()
         assert placement.ensure_running()
         os.kill(supervisor.pid, signal.SIGKILL)
-        wait_until(lambda: moved.supervisor() is None)
+        eventually(lambda: moved.supervisor() is None)
         placement.stop_all()
         assert all(runs(each) for each in before if each.pid != supervisor.pid)
         moved.stop_all()
@@ -440,13 +441,13 @@ def test_a_process_in_its_own_session_is_not_stopped_as_an_orphan(
         f"open({str(note)!r},'w').write(str(p.pid));" + SLEEP
     )
     run(placement, "parent", code=code)
-    wait_until(lambda: note.exists() and note.read_text())
+    eventually(lambda: note.exists() and note.read_text())
     plane = psutil.Process(int(note.read_text()))
     try:
         supervisor = placement.supervisor()
         assert supervisor
         os.kill(supervisor.pid, signal.SIGKILL)
-        wait_until(lambda: placement.supervisor() is None)
+        eventually(lambda: placement.supervisor() is None)
         placement.revive()
         placement.stop_all()
         assert plane.is_running()
@@ -518,7 +519,7 @@ def test_two_concurrent_starts_share_one_supervisord(placement: HostPlacement) -
     for each in threads:
         each.join()
     # A process that was only just started has no readable environment yet.
-    wait_until(lambda: len(processes_of(placement)) >= 3)
+    eventually(lambda: len(processes_of(placement)) >= 3)
     await_processes(placement, 3)
 
 
@@ -526,7 +527,7 @@ def test_logs_are_rotated(placement: HostPlacement, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("k8s_ucp.components.host.program.LOG_BYTES", 2000)
     code = "import time\nwhile True: print('x'*99, flush=True); time.sleep(0.002)"
     run(placement, "chatty", code=code)
-    wait_until(lambda: placement.log("chatty").with_name("chatty.log.2").exists())
+    eventually(lambda: placement.log("chatty").with_name("chatty.log.2").exists())
     placement.remove(["chatty"])
     logs = list(placement.state.logs.glob("chatty.log*"))
     assert len(logs) == 3

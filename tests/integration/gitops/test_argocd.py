@@ -73,7 +73,7 @@ def eventually(
     seen: Callable[[], object] = str,
     seconds: float = 150,
 ) -> None:
-    wait_until(lambda: bool(holds()), lambda: f"{what}: {seen()}", seconds)
+    wait_until(holds, lambda: f"{what}: {seen()}", seconds)
 
 
 @dataclass
