@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from typer.testing import CliRunner
 from k8s_ucp.cli.main import app
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
+from tests.person import commit_all, git
 
 DEPLOYMENT = """\
 apiVersion: apps/v1
@@ -52,12 +52,10 @@ def write(folder: Path, files: Mapping[str, str]) -> Path:
 
 def commit(folder: Path, *words: str) -> str:
     """Commit everything in a folder, as a repository, and return the commit id."""
-    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
-    steps = (("init", "--quiet", "-b", "main"), ("add", "-A"), (*me, "commit", "-qm", "Mine"))
-    for step in (*steps, *(((*me, *words),) if words else ())):
-        subprocess.run(["git", "-C", str(folder), *step], check=True)
-    found = ["git", "-C", str(folder), "rev-parse", "HEAD"]
-    return subprocess.run(found, check=True, capture_output=True, text=True).stdout.strip()
+    commit_all(folder)
+    if words:
+        git(folder, *words)
+    return git(folder, "rev-parse", "HEAD")
 
 
 def rendered(workspace: Path) -> dict[str, str]:

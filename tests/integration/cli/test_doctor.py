@@ -28,6 +28,7 @@ from k8s_ucp.reconciler.backup_content import PATH, Backup, dump
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import Workspace
+from tests.person import git
 
 TOPOLOGY = default("demo", ["stage"])
 
@@ -85,17 +86,19 @@ def test_backup_that_could_not_be_restored_is_reported_while_the_core_exists(
     assert "is missing" in str(push(key.close(dump(Backup()))))
 
 
+def push(clone: Path) -> None:
+    """Push an empty commit."""
+    git(clone, "commit", "--quiet", "--allow-empty", "-m", "x")
+    git(clone, "push", "--quiet", "origin", "HEAD:main")
+
+
 def test_lost_repository_is_not_replaced_by_a_new_one(view: TopologyView) -> None:
     """It would have the first versions of all apps, and Argo CD would deploy them."""
     core, apps = view.gitops.core_remote, view.gitops.apps_remote
     shutil.rmtree(apps)
     shutil.rmtree(view.gitops.apps)
     check_repositories(view)  # Nothing was published yet: a first start was interrupted.
-    there = ["git", "-C", view.gitops.core]
-    author = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
-    commit = ["commit", "--quiet", "--allow-empty", "-m", "x"]
-    subprocess.run([*there, *author, *commit], check=True)
-    subprocess.run([*there, "push", "--quiet", "origin", "HEAD:main"], check=True)
+    push(view.gitops.core)
     with pytest.raises(UcpError, match="Argo CD would deploy them") as refused:
         check_repositories(view)
     assert str(refused.value).startswith(f"{apps} is missing")
@@ -114,11 +117,7 @@ def test_lost_repository_is_not_replaced_by_a_new_one(view: TopologyView) -> Non
 def test_a_branch_that_a_power_failure_emptied_is_restored_by_the_printed_command(
     view: TopologyView,
 ) -> None:
-    there = ["git", "-C", str(view.gitops.core)]
-    author = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
-    commit = [*there, *author, "commit", "--quiet", "--allow-empty", "-m", "x"]
-    subprocess.run(commit, check=True)
-    subprocess.run([*there, "push", "--quiet", "origin", "HEAD:main"], check=True)
+    push(view.gitops.core)
     file = view.gitops.core_remote / "refs/heads/main"
     before = file.read_text()
     file.write_text("")

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import ssl
-import subprocess
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator
@@ -31,6 +30,7 @@ from k8s_ucp.kube import CRD, FUNCTION_REVISION, SECRET, Kind, Kube, KubeError, 
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.changing_files import modes_below
 from tests.control_planes import control_planes, eventually
+from tests.person import commit_all
 from tests.unit.compositions import own_kinds
 from tests.unit.compositions.platform import claim, composed, definitions
 
@@ -163,7 +163,7 @@ def test_an_application_is_synced(running: Stack, tmp_path: Path) -> None:
     (repository / "it.yaml").write_text(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: it}\ndata: {a: b}\n"
     )
-    commit(repository)
+    commit_all(repository)
     state = applied(running, "it", repository, ".")
     eventually(lambda: state()[0] == "Synced", state)
     maps = running.kube.kind_of("v1", "ConfigMap")
@@ -187,17 +187,11 @@ def test_a_repository_reads_no_file_outside_of_it(running: Stack, tmp_path: Path
         file = chart / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    commit(chart.parent)
+    commit_all(chart.parent)
     state = applied(running, "values", chart.parent, "chart")
     eventually(lambda: state()[0] == "Synced", state)
     maps = running.kube.kind_of("v1", "ConfigMap")
     assert running.kube.get(maps, "read", "default")["data"] == {"a": "own"}
-
-
-def commit(repository: Path) -> None:
-    git = ("git", "-C", str(repository), "-c", "user.name=t", "-c", "user.email=t@localhost")
-    for words in (("init", "-qb", "main"), ("add", "-A"), ("commit", "-qm", "it")):
-        subprocess.run([*git, *words], check=True)
 
 
 def applied(

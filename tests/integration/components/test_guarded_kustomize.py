@@ -9,6 +9,7 @@ from pathlib import Path
 from k8s_ucp.components.host.guarded_programs import write_kustomize
 from k8s_ucp.gitops.manifests.kustomize import git_protocols
 from k8s_ucp.tools.toolbox import Toolbox
+from tests.person import commit_all
 from tests.raw_server import server
 
 SECRET = "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {word: s3cret}}\n"
@@ -20,9 +21,7 @@ def test_a_remote_base_is_no_repository_of_this_machine(tmp_path: Path, toolbox:
         folder.mkdir()
         (folder / "kustomization.yaml").write_text(f"resources: ['{resource}']\n")
     (private / "x.yaml").write_text(SECRET)
-    person = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    for words in (("init", "--quiet", "-b", "main"), ("add", "."), ("commit", "--quiet", "-mx")):
-        subprocess.run(["git", "-C", private, *person, *words], check=True)
+    commit_all(private)
     (guarded := tmp_path / "a guard").mkdir(mode=0o700)
 
     def build(*transports: str) -> str:

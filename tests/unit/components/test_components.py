@@ -26,6 +26,7 @@ from k8s_ucp.components.reconciler import ReconcilerComponent
 from k8s_ucp.components.watcher import Watcher
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.topology import CrossplaneSettings
+from tests.person import commit_all
 
 
 def all_programs(host: Host) -> dict[str, Program]:
@@ -90,9 +91,7 @@ def test_a_clone_of_argo_cd_that_a_full_disk_has_damaged_is_deleted(host: Host) 
         folder = clones / name
         folder.mkdir(parents=True)
         (folder / "a").write_text(name)
-        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "a"]):
-            subprocess.run(["git", *words], cwd=folder, check=True)
+        commit_all(folder)
     tree = subprocess.run(
         ["git", "rev-parse", "HEAD^{tree}"],
         cwd=clones / "damaged",

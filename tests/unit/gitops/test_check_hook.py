@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from k8s_ucp.gitops import check_hook
 from k8s_ucp.gitops.check_hook import changed_apps, ensure_check_hook
+from tests.person import git as git_in
 
 
 def test_changed_apps_are_derived_from_the_changed_paths() -> None:
@@ -27,12 +29,7 @@ def test_a_tree_that_grows_when_it_is_checked_out_is_rejected(
     monkeypatch.setattr(check_hook, "MOST_BYTES", 900_000)
     subprocess.run(["git", "init", "-q", "--bare", "--template=", str(tmp_path)], check=True)
 
-    def git(*words: str, stdin: str = "") -> str:
-        me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
-        argv = ["git", "-C", str(tmp_path), *me, *words]
-        return subprocess.run(
-            argv, input=stdin, check=True, stdout=subprocess.PIPE, text=True
-        ).stdout.strip()
+    git = partial(git_in, tmp_path)
 
     def tree(entry: str, names: str = "0123456789") -> str:
         return git("mktree", stdin="".join(f"{entry}\t{each}\n" for each in names))

@@ -25,6 +25,7 @@ from k8s_ucp.topology.text import topology_text
 from tests.conftest import CACHE
 from tests.integration.gitops.conftest import Repositories
 from tests.integration.gitops.promotion.git_servers import http_git
+from tests.person import commit_all, git
 
 LOCAL = ("file",)
 SECRET = "canary-of-the-caller"
@@ -44,10 +45,14 @@ def base(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "kustomization.yaml").write_text("resources: [map.yaml]\n")
     (folder / "map.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: far}\n")
-    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
-    for words in (("init", "-q"), ("add", "-A"), (*me, "commit", "-qm", "Mine"), ("tag", "v1")):
-        subprocess.run(["git", *words], cwd=folder, check=True)
+    tag(folder)
     return folder
+
+
+def tag(base: Path) -> None:
+    """Commit everything in the repository, and tag it as v1."""
+    commit_all(base)
+    git(base, "tag", "--force", "v1")
 
 
 def overlay(tmp_path: Path, text: str) -> Path:
@@ -95,9 +100,7 @@ def test_options_in_urls_of_a_remote_base_run_nothing(
     script, proof = program(tmp_path)
     text = f'resources: ["{entry.format(script=script)}"]\n'
     (base / "kustomization.yaml").write_text(text)
-    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
-    subprocess.run(["git", *me, "commit", "-qam", "Evil"], cwd=base, check=True)
-    subprocess.run(["git", "tag", "-f", "v1"], cwd=base, check=True, capture_output=True)
+    tag(base)
     with pytest.raises(BuildFailed):
         build(kustomize, overlay(tmp_path, f"resources: ['{base.as_uri()}?ref=v1']\n"), also=LOCAL)
     assert not proof.exists()
@@ -196,10 +199,7 @@ def test_nothing_is_loaded_over_plain_http(
 def in_a_base(base: Path, text: str) -> str:
     """An overlay on a base with this kustomization in a repository."""
     (base / "kustomization.yaml").write_text(text)
-    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
-    subprocess.run(["git", "add", "-A"], cwd=base, check=True)
-    subprocess.run(["git", *me, "commit", "-qm", "Load", "--allow-empty"], cwd=base, check=True)
-    subprocess.run(["git", "tag", "-f", "v1"], cwd=base, check=True, capture_output=True)
+    tag(base)
     return f"resources: ['{base.as_uri()}?ref=v1']\n"
 
 
@@ -322,9 +322,7 @@ def test_such_aliases_of_a_remote_base_take_limited_memory(
     kustomize: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (base / "map.yaml").write_text(BOMB)
-    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
-    subprocess.run(["git", *me, "commit", "-qam", "Bomb"], cwd=base, check=True)
-    subprocess.run(["git", "tag", "-f", "v1"], cwd=base, check=True, capture_output=True)
+    tag(base)
     monkeypatch.setattr(door, "MEMORY", 500_000_000)
     with pytest.raises(BuildFailed, match="it needs more than 500 MB of memory"):
         build(kustomize, overlay(tmp_path, f"resources: ['{base.as_uri()}?ref=v1']\n"), also=LOCAL)
@@ -512,9 +510,7 @@ def test_push_that_was_not_checked_says_so(
     clone = world.person / "mine"
     words = ["git", "clone", "-q", world.folder.apps_remote.as_uri(), str(clone)]
     subprocess.run(words, check=True)
-    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
-    commit = ["git", *me, "commit", "-q", "--allow-empty", "-m", "Mine"]
-    subprocess.run(commit, cwd=clone, check=True)
+    git(clone, "commit", "--quiet", "--allow-empty", "-m", "Mine")
     pushed = subprocess.run(
         ["git", "push", "origin", "main"], cwd=clone, check=True, capture_output=True, text=True
     )

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from k8s_ucp.topology import Environment
 from k8s_ucp.topology.parts import Ci
 from tests.conftest import CACHE
 from tests.integration.gitops.conftest import Repositories
+from tests.person import git as git_in
 
 INSTALL = f"https://example.org/k8s_ucp-0.1.0-py3-none-any.whl#sha256={'0' * 64}"
 BIN = Path(sys.executable).parent
@@ -251,13 +253,7 @@ def test_merge_in_a_private_gitlab_project_is_found_with_git(
     service = tmp_path / "service"
     service.mkdir()
 
-    def git(*words: str) -> str:
-        me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
-        done = subprocess.run(
-            ["git", *me, *words], cwd=service, check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
+    git = partial(git_in, service)
     git("init", "--quiet", "--initial-branch=main")
     git("commit", "--quiet", "--allow-empty", "-m", "First")
     heads = {}

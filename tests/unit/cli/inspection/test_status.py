@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +21,7 @@ from k8s_ucp.inspect.status import ClusterSnapshot, summarize
 from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.topology import default
 from k8s_ucp.workspace import Workspace
+from tests.person import commit_all, git
 
 TOPOLOGY = default("demo", ["stage", "prod"])
 NOTHING = summarize(TOPOLOGY, ClusterSnapshot(core_ready=False))
@@ -54,11 +54,6 @@ def test_a_copy_of_a_workspace_does_not_show_the_clusters_of_the_original(tmp_pa
     assert collect(TopologyView(workspace=original, topology=TOPOLOGY)).original == ""
 
 
-def git(folder: Path, *words: str) -> None:
-    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
-
-
 def test_holds_are_read_from_the_local_repository(tmp_path: Path) -> None:
     view = TopologyView(workspace=Workspace.at(tmp_path), topology=TOPOLOGY)
     assert _holds(view) == {}
@@ -66,9 +61,7 @@ def test_holds_are_read_from_the_local_repository(tmp_path: Path) -> None:
     overlay = clone / "apps/echo/overlays/prod"
     overlay.mkdir(parents=True)
     (overlay / ".promotion.yaml").write_text(write_marks({"echo": Mark(held=("1.4.0",))}))
-    git(clone, "init", "-b", "main")
-    git(clone, "add", ".")
-    git(clone, "commit", "-m", "x")
+    commit_all(clone)
     git(clone, "clone", "--bare", ".", str(view.workspace.gitops("demo").apps_remote))
     assert _holds(view) == {("echo", "prod"): ["1.4.0"]}
 
