@@ -163,12 +163,19 @@ def test_values_that_set_a_version_are_reported_as_helm_renders_them(
     assert "can't change example.org/api: no value of the chart is its version" in words
 
 
-def test_values_files_of_environments_are_reported(
+def test_values_files_of_environments_and_generated_passwords_are_reported(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
-    files = {**web_files("1.0.0"), "values-prod.yaml": "replicas: 5\n"}
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: KIND}\nstringData: {a: {{ VALUE }}}\n"
+    files = {
+        **web_files("1.0.0"),
+        "values-prod.yaml": "replicas: 5\n",
+        "templates/fixed.yaml": secret.replace("KIND", "fixed").replace("VALUE", '"a"'),
+        "templates/new.yaml": secret.replace("KIND", "new").replace("VALUE", "randAlphaNum 9"),
+    }
     said = ucp(workspace, "app", "add", "web", str(write(tmp_path / "web", files)), "--dry-run")
     assert "web: values files of environments: values-prod.yaml for prod; none for stage" in said
+    assert "renders its chart, Secret/new is generated anew" in said
 
 
 def test_dependencies_of_a_chart_are_added_with_it(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import zlib
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 _Built = tuple[str, str, Sequence[Mapping[str, Any]]]
 """(app, environment, objects)"""
 _CHART = re.compile(r"apps/[^/]+/overlays/[^/]+/Chart\.yaml")
+_RANDOM = re.compile(
+    rb"\b(?:rand(?:AlphaNum|Alpha|Ascii|Bytes|Int|Numeric)|uuidv4|htpasswd|bcrypt"
+    rb"|gen(?:CA|PrivateKey|SelfSignedCert|SignedCert))"
+)
+"""Functions of templates with another result each time."""
+_MOST_UNPACKED = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,8 @@ class AppObjects:
     """{(overlay, namespace): objects} of a chart, which the check needn't render again."""
     unlisted: dict[str, list[str]] = field(default_factory=dict)
     """{image: environments} in which no overlay lists its version, so that it can't be promoted."""
+    changing: list[str] = field(default_factory=list)
+    """`Kind/name` of a chart's objects that are others each time that it is rendered."""
     unset: list[str] = field(default_factory=list)
     """Messages about images of a chart or a custom resource that a promotion can't change."""
 
@@ -75,6 +84,8 @@ def objects_of(
             where = rendered, name, environment, items
             unset = unset_images(*where, again) if again else images_outside_containers(*where)
             found[name].unset.extend(unset)
+            if again and may_change(rendered.apps, f"apps/{name}/overlays/{environment}/"):
+                found[name].changing.extend(changing_objects(items, again))
         built.append((name, environment, items))
         found[name].objects.extend(items)
         found[name].texts[environment] = overlay.text
@@ -88,6 +99,29 @@ def objects_of(
         if not _ignores_missing(topology, by_name[name]):
             found[name].missing.update(absent)
     return found
+
+
+def may_change(files: Mapping[str, bytes], start: str) -> bool:
+    """Whether a chart, or one in it, has functions with another result each time."""
+    return any(
+        _RANDOM.search(_unpacked(content) if path.endswith(".tgz") else content)
+        for path, content in files.items()
+        if path.startswith(start)
+    )
+
+
+def _unpacked(content: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(content, _MOST_UNPACKED)
+    except zlib.error:
+        return b""
+
+
+def changing_objects(items: Sequence[Mapping[str, Any]], again: ChartRenderer) -> list[str]:
+    """`Kind/name` of a chart's objects that differ when it is rendered again."""
+    from k8s_ucp.gitops.check.objects import named
+
+    return [named(one) for one, other in zip(items, again({}), strict=False) if one != other]
 
 
 def _of_neighbors(

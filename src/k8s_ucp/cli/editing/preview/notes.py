@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests
 from k8s_ucp.cli.editing.preview.permissions import uncreated_namespaces
 from k8s_ucp.cli.editing.preview.rendering import edited
+from k8s_ucp.errors import some_of
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
@@ -85,6 +86,12 @@ def print_notes_of(call: Invocation, topology: Topology, app: App, app_objects: 
         call.console.say(
             f"{app.name}: its chart renders no objects; if it needs values, run the command again "
             "with --values FILE"
+        )
+    if app_objects.changing:
+        call.console.say(
+            f"{app.name}: each time that Argo CD renders its chart, "
+            f"{some_of(app_objects.changing)} is generated anew: set the chart's values for it "
+            "(passwords, certificates)"
         )
     homes = {each.home for each in topology.spec.apps}
     if missing := uncreated_namespaces(app, app_objects, homes):
