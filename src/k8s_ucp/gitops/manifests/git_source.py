@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.git.environment import Credential
@@ -62,15 +62,17 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
     with _too_large(url):
         listed = repository.listing(kept)
     plain = {path: entry.id for path, entry in listed.items() if entry.mode.startswith("100")}
-    plain |= _linked(repository, listed, plain)
+    linked, folders = _linked(repository, listed, plain)
+    plain |= linked
     read: dict[str, bytes] = {}
 
     def names(below: str) -> list[str]:
-        start = f"{below}/" if below else ""
+        start = f"{_followed(below, folders)}/" if below else ""
         found = (path.removeprefix(start) for path in plain if path.startswith(start))
         return sorted(each for each in found if not is_hidden(each))
 
     def content(path: str) -> bytes | None:
+        path = _followed(path, folders)
         if path not in plain:
             return None
         if plain[path] not in read:
@@ -98,18 +100,34 @@ def _too_large(url: str) -> Iterator[None]:
 
 def _linked(
     repository: Repository, listed: Mapping[str, TreeEntry], plain: Mapping[str, str]
-) -> dict[str, str]:
-    """{path of a symbolic link: id of the file that it leads to}, within the repository."""
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Symbolic links within the repository.
+
+    ({path: id of the file that it leads to}, {path: folder that it leads to}).
+    """
     links = {path: entry.id for path, entry in listed.items() if entry.mode == SYMBOLIC_LINK}
     if not links:
-        return {}
+        return {}, {}
     targets = repository.contents(set(links.values()))
-    found = {}
+    above = {str(folder) for each in plain for folder in PurePosixPath(each).parents}
+    files, folders = {}, {}
     for path, id in links.items():
         target = resolve(path.rpartition("/")[0], targets[id].decode("utf-8", "replace"))
-        if target is not None and target in plain and not is_hidden(target):
-            found[path] = plain[target]
-    return found
+        if not target or is_hidden(target):
+            continue
+        if target in plain:
+            files[path] = plain[target]
+        elif target in above:
+            folders[path] = target
+    return files, folders
+
+
+def _followed(path: str, folders: Mapping[str, str]) -> str:
+    """A path without the link to a folder that it may lead through."""
+    for each in PurePosixPath(path).parents if folders else ():
+        if target := folders.get(str(each)):
+            return f"{target}/{path.removeprefix(f'{each}/')}"
+    return folders.get(path, path)
 
 
 def is_hidden(path: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,23 @@ def test_a_repository_without_branches_is_not_said_to_lack_a_branch(
     with pytest.raises(UcpError, match="has no branches") as caught:
         find_commit(folder.as_uri(), None, None)
     assert "push a commit" in (caught.value.next or "")
+
+
+def test_paths_may_lead_through_a_link_to_a_folder(tmp_path: Path, home: Path) -> None:
+    folder = tmp_path / "theirs"
+    (folder / "real/below").mkdir(parents=True)
+    (folder / "real/below/a.yaml").write_text("a: 1\n")
+    for link, target in {"near": "real", "up": "..", "out": "../elsewhere"}.items():
+        (folder / link).symlink_to(target)
+    person = ("-c", "user.name=any", "-c", "user.email=any@example.org")
+    for arguments in (("init", "-q"), ("add", "--all"), ("commit", "-q", "-m", "x")):
+        subprocess.run(["git", "-C", str(folder), *person, *arguments], check=True)
+    commit = Repository(folder).resolve("HEAD")
+    assert commit
+    tree = open_commit(folder.as_uri(), commit, tmp_path / "cache", None)
+    assert tree.names("near") == ["below/a.yaml"]
+    assert tree.names("near/below") == ["a.yaml"]
+    assert tree.read("near/below/a.yaml") == b"a: 1\n"
+    # Nothing is found twice.
+    assert tree.names("") == ["real/below/a.yaml"]
+    assert tree.read("up/theirs/real/below/a.yaml") is None
