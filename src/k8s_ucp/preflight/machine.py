@@ -35,6 +35,8 @@ HELPERS_MEGABYTES = 250
 CLOUD_MEGABYTES = 300
 """Memory of the simulated cloud."""
 OPEN_FILES = 2048
+PROCESSES = 512
+"""With their threads. Two environments have 214 on two cores, more on others; root has no limit."""
 WATCHES, INSTANCES = 8192, 32
 
 
@@ -159,12 +161,19 @@ def check_folders(context: TopologyView) -> None:
 
 
 def check_limits(_: TopologyView) -> None:
-    """Check open files and inotify: too low limits cause errors that are hard to understand."""
+    """Check open files, processes and inotify: too low limits cause errors that explain nothing."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard not in (resource.RLIM_INFINITY, -1) and hard < OPEN_FILES:
         raise UcpError(
             f"the limit of open files is {hard}, but {OPEN_FILES} are needed",
             next=f"ulimit -Hn {OPEN_FILES} (as root, or in /etc/security/limits.conf)",
+        )
+    processes = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    limited = processes not in (resource.RLIM_INFINITY, -1) and os.geteuid() != 0
+    if limited and processes < PROCESSES:
+        raise UcpError(
+            f"the limit of processes and threads is {processes}, but {PROCESSES} are needed",
+            next=f"ulimit -u {PROCESSES} (if refused: as root, or in /etc/security/limits.conf)",
         )
     check_inotify("ucp needs", watches=WATCHES, instances=INSTANCES, folder=INOTIFY)
 

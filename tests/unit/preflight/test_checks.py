@@ -200,9 +200,22 @@ def test_a_cache_folder_without_permissions_is_reported(
 def test_a_low_limit_of_open_files_is_refused(
     context: StartContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 256))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1000, 256))
     assert "open files is 256" in refused(check_machine.check_limits, context).message
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (100, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1000, resource.RLIM_INFINITY))
+    check_machine.check_limits(context)
+
+
+def test_a_low_limit_of_processes_is_refused_unless_root_runs_them(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start waited in vain: the components can't start their threads."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (150, 4096))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    error = refused(check_machine.check_limits, context)
+    assert "processes and threads is 150" in error.message
+    assert (error.next or "").startswith("ulimit -u 512 ")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     check_machine.check_limits(context)
 
 
