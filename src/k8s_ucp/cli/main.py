@@ -293,7 +293,7 @@ def run(arguments: list[str]) -> int:
     except UcpError as error:
         from k8s_ucp.cli.console import harmless
 
-        error.next = _advise_ownership(error.__cause__) or error.next
+        error.next = _advise_ownership(error.__cause__) or error.next or _advise_space_of(error)
         if error.next:
             error.next = with_given_options(error.next, _given)
         sys.stderr.write(f"ucp: {harmless(str(error))}\n")
@@ -329,6 +329,11 @@ def _advise_ownership(error: BaseException | None) -> str | None:
     from k8s_ucp.preflight.foreign_workspace import advise_ownership
 
     return advise_ownership(error)
+
+
+def _advise_space_of(error: UcpError) -> str | None:
+    """Advice if a full disk is the cause of an error."""
+    return advise_space(error.__cause__) if isinstance(error.__cause__, OSError) else None
 
 
 def _advise_on_machine(error: OSError) -> str | None:

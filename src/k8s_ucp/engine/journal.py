@@ -223,7 +223,9 @@ def read(path: Path) -> RunRecord | None:
         content = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise UnreadableJournal(f"failed to read the journal {path}: {error.strerror}") from error
+    except ValueError as error:
         raise UnreadableJournal(f"the journal {path} is corrupt: {_line(error)}") from error
     version = content.get("version", 1) if isinstance(content, dict) else None
     if isinstance(version, int) and version > VERSION:

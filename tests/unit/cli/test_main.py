@@ -53,10 +53,13 @@ def command(monkeypatch: pytest.MonkeyPatch) -> list[Invocation]:
         "bug": RuntimeError("oops password=hunter2"),
         "interrupt": KeyboardInterrupt(),
         "pipe": BrokenPipeError(),
+        "full": UcpError("failed to write README.md: No space left on device"),
         "thread": RuntimeError("can't start new thread"),
         "fork": OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)),
         "memory": OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
     }
+
+    failures["full"].__cause__ = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     @app.command()
     def probe(ctx: typer.Context, failure: str = typer.Argument("")) -> None:
@@ -117,7 +120,11 @@ def test_each_kind_of_failure_has_its_exit_code(
 
 
 @pytest.mark.parametrize(
-    ("failure", "advice"), [("thread", "ulimit -u"), ("fork", "ulimit -u"), ("memory", "memory")]
+    ("failure", "advice"),
+    [
+        *(("thread", "ulimit -u"), ("fork", "ulimit -u")),
+        *(("memory", "memory"), ("full", "free disk space")),
+    ],
 )
 def test_a_limit_of_the_machine_is_no_bug(
     command: list[Invocation], failure: str, advice: str, capsys: pytest.CaptureFixture[str]

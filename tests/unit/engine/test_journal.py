@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +63,21 @@ def test_a_corrupt_journal_is_reported(content: bytes) -> None:
         file.flush()
         with pytest.raises(UnreadableJournal, match="is corrupt"):
             journal.read(Path(file.name))
+
+
+def test_a_journal_that_another_user_wrote_is_not_called_corrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as root, where this machine doesn't know the owner of the workspace."""
+
+    def denied(*_: object) -> str:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "read_text", denied)
+    path = tmp_path / "journal.json"
+    with pytest.raises(UnreadableJournal) as caught:
+        journal.read(path)
+    assert caught.value.message == f"failed to read the journal {path}: Permission denied"
 
 
 def test_a_truncated_journal_is_reported_and_set_aside(tmp_path: Path) -> None:
