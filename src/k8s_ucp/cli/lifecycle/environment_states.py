@@ -126,7 +126,7 @@ def confirm_loss(
 
     questions.require_consent(
         question,
-        "nothing was stopped",
+        "nothing was changed",
         next="add --plan to see what is lost for good; then --yes",
         needed=any(each.lost for each in planned),
     )

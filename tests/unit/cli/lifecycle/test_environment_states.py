@@ -33,5 +33,5 @@ def test_nothing_is_stopped_without_a_confirmation(
 ) -> None:
     monkeypatch.setattr(questions, "can_ask", lambda: True)
     monkeypatch.setattr(questions, "confirm", lambda *_, default: default)
-    with pytest.raises(UsageError, match="nothing was stopped"):
+    with pytest.raises(UsageError, match="nothing was changed"):
         confirm_loss(Invocation(tmp_path), [LOST], "Stop stage?", yes=False)
