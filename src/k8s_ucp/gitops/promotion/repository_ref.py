@@ -199,6 +199,12 @@ def _of_topology(
     if not known and not topology:
         # Only the repositories are missing: it is a workspace all the same.
         known = workspace.topologies()
+    if len(known) > 1 and workspace.topology_file.exists():
+        # As for other commands, ucp.yaml selects one.
+        from k8s_ucp.topology import load
+
+        named = load(workspace.topology_file).name
+        known = [named] if named in known else known
     name = topology or (known[0] if len(known) == 1 else "")
     if not name and known:
         raise UsageError(

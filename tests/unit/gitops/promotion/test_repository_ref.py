@@ -8,6 +8,8 @@ import pytest
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.promotion.repository_ref import resolve_repository
+from k8s_ucp.topology import default
+from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import Workspace
 
 
@@ -26,6 +28,17 @@ def test_a_workspace_without_its_repositories_is_still_called_one(tmp_path: Path
     with pytest.raises(UsageError, match="has no app repository of the topology demo") as caught:
         resolve_repository("", "", workspace, None, None)
     assert caught.value.next == "restore gitops/ from a copy, or add --repo URL"
+
+
+def test_of_several_topologies_ucp_yaml_selects_one(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    for name in ("demo", "other"):
+        workspace.gitops(name).apps_remote.mkdir(parents=True)
+    with pytest.raises(UsageError, match="has 2 topologies"):
+        resolve_repository("", "", workspace, None, None)
+    workspace.topology_file.write_text(topology_text(default("other")))
+    found = resolve_repository("", "", workspace, None, None)
+    assert found.url == workspace.gitops("other").apps_remote.as_uri()
 
 
 @pytest.mark.parametrize(
