@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -39,8 +39,8 @@ def render(
         Path | None, option("--file", "FILE", "Path of the topology file. Default: ucp.yaml.")
     ] = None,
     output: Annotated[
-        Output, typer.Option("-o", "--output", help="Output format: yaml or json.")
-    ] = Output.yaml,
+        Literal["yaml", "json"], option("-o", None, "Output format: yaml or json.", "--output")
+    ] = "yaml",
 ) -> None:
     """Render the resources that Crossplane composes for a claim; nothing is created.
 
@@ -48,8 +48,6 @@ def render(
     the core repository, committed or not; so are functions, in api/functions/NAME/main.py.
     """
     call = invocation(ctx)
-    if output is Output.table:
-        raise UsageError("output format table is not supported here", next="use -o yaml or -o json")
     if not file:
         refuse_inner_folder(call)
     topology = _topology(call.workspace, file)
@@ -68,8 +66,8 @@ def render(
     if not claims:
         raise UsageError(f"{claim} contains no object", next=_HOW_TO_WRITE)
     found = [each for one in claims for each in composed(one, definitions, functions)]
-    if output is Output.json:
-        call.console.data(notation(found, output))
+    if output == "json":
+        call.console.data(notation(found, Output.json))
     else:
         call.console.data("---\n".join(yaml_io.dump(each) for each in found).rstrip("\n"))
 
