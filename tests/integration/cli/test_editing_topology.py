@@ -65,6 +65,13 @@ def test_environment_is_added_and_removed(workspace: Path) -> None:
     assert not note.exists()
 
 
+def test_removing_an_app_says_that_its_database_stays(workspace: Path) -> None:
+    for name in ("orders", "shop"):
+        ucp(workspace, "app", "add", name, "--image", "a/b", "--tag", "1", "--database", "orders")
+    assert "database" not in ucp(workspace, "app", "remove", "orders")
+    assert "its database orders stays in ucp.yaml" in ucp(workspace, "app", "remove", "shop")
+
+
 def test_env_add_says_that_a_start_is_needed_for_argo_rollouts(workspace: Path) -> None:
     plain = load(workspace / "ucp.yaml")
     assert and_rollouts("look", "prod", plain) == "look"

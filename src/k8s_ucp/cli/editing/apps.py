@@ -378,6 +378,9 @@ def _remove(
     copy = f"{COPIES}/{name}"
     kept = f"; its files stay in {copy}" if (call.workspace.root / copy).exists() else ""
     call.console.say(f"app {name} removed{kept}")
+    database = removed_app and removed_app.database
+    if database and all(each.database != database for each in topology.spec.apps):
+        call.console.say(f"note: its database {database} stays in ucp.yaml")
 
 
 def _origin(app: App) -> str | None:
