@@ -12,6 +12,7 @@ from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterState, ProviderInfo
 from k8s_ucp.clusters.api_server import not_ready
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, SECRET, SERVICE, Object
+from tests.control_planes import start_what_ended
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.world import ARGOCD, CLUSTERS, Clusters, Standing, eventually
 
@@ -85,23 +86,25 @@ def test_applications_are_deleted_before_the_cluster(world: Clusters) -> None:
     assert world.cluster_secret("demo-prod") is not None
 
 
-def test_a_cluster_pruned_by_argo_cd_is_drained_too(world: Clusters) -> None:
+def test_a_cluster_pruned_by_argo_cd_is_drained_too(world: Clusters, planes: Planes) -> None:
     """Argo CD deletes in the foreground, so the kubeconfig Secret is garbage collected first."""
+
+    def is_collected() -> bool:
+        # By the controller manager, which exits if the API server is silent for ten seconds.
+        start_what_ended(planes.provider)
+        return world.core.find(SECRET, "demo-stage-kubeconfig", CLUSTERS) is None
+
     world.start()
     world.declare()
     world.await_registered()
     application(world, "echo-stage", "demo-stage", labels=OURS)
     world.core.delete(LOCAL_CLUSTER, "demo-stage", CLUSTERS, propagation="Foreground")
-    eventually(
-        lambda: world.core.find(SECRET, "demo-stage-kubeconfig", CLUSTERS) is None, "its end"
-    )
+    eventually(is_collected, "its end")
     eventually(lambda: leaving(world, "echo-stage"), "the Application's deletion")
     time.sleep(1)
     assert world.cluster_secret() is not None
     # A reconciliation that began before the deletion may have written it once more.
-    eventually(
-        lambda: world.core.find(SECRET, "demo-stage-kubeconfig", CLUSTERS) is None, "its end"
-    )
+    eventually(is_collected, "its end")
     finish(world, "echo-stage")
     world.await_gone()
     assert world.provider.deleted == ["demo-stage"]
