@@ -78,6 +78,7 @@ def test_namespace_that_no_mirror_read_before_is_created_and_watched(started: Wo
     until("nothing stays", lambda: kept not in started.ucp("doctor").stdout)
 
 
+@pytest.mark.slow
 def test_commands_of_the_mirrors_page_work(started: Workbench, toolbox: Toolbox) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.S)
     assert len(blocks) >= 4
