@@ -51,11 +51,13 @@ def run_plan(
     Raises UcpError, RunInterrupted.
     """
     began = time.monotonic()
+    state = context.state
+    if not locked:
+        _refuse_beside_another(context)
     if plan.checks:
         pipeline.preflight(plan, context)
     for note in context.notes:
         console.say(f"note: {note}")
-    state = context.state
     state.make()
     end_like_ctrl_c()
     with contextlib.ExitStack() as stack:
@@ -85,6 +87,19 @@ def run_plan(
             writing.end("done")
         _discard_finished(context, plan)
     return time.monotonic() - began
+
+
+def _refuse_beside_another(context: StartContext) -> None:
+    """Before the checks, to which what the other command has not finished looks broken.
+
+    Raises UcpError.
+    """
+    lock = context.state.lock
+    # If the lock can't be opened, a check knows why.
+    with contextlib.suppress(OSError):
+        if lock.exists():
+            with journal.held(lock, context.topology.name, command_line()):
+                pass
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli.console import Console
-from k8s_ucp.cli.plan_runner import end_like_ctrl_c, run_plan
+from k8s_ucp.cli.plan_runner import alone, end_like_ctrl_c, run_plan
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Plan, Report, RunInterrupted, Step, Task
 from k8s_ucp.errors import UcpError
@@ -58,6 +58,20 @@ def test_log_has_every_line_of_a_failure(tmp_path: Path) -> None:
     assert "it is full" in said
     assert "next: ucp start" in said
     assert "s3cret" not in log
+
+
+def test_another_command_that_is_running_is_named_before_a_check_fails(tmp_path: Path) -> None:
+    """Such as a destruction beside a start, whose core does not respond yet."""
+
+    def check(context: StartContext) -> None:
+        raise UcpError("the core is not responding", next="ucp destroy --abandon demo-core")
+
+    context = StartContext(Workspace.at(tmp_path), demo())
+    plan = Plan("destroy", (), checks=(check,))
+    with alone(context.workspace, "demo"), pytest.raises(UcpError, match="another command"):
+        run_plan(plan, context, Console())
+    with pytest.raises(UcpError, match="the core is not responding"):
+        run_plan(plan, context, Console())
 
 
 INTERRUPTED_BY_THE_TERMINAL = """
