@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def beside(
             f"failed to create the folder {target.parent}: {error.strerror}",
             next=f"move what is there away, or make {root} writable",
         ) from error
-    placed: list[Path] = []
+    placed: dict[Path, int] = {}
     undone.callback(_undo, root, copy, placed, made)
     try:
         with tempfile.TemporaryDirectory(prefix=".ucp-copy-", dir=target.parent) as work:
@@ -62,8 +63,10 @@ def beside(
                 if folder:
                     part.mkdir()
                 shutil.copyfile(source, part / source.name if folder else part)
+            # Noted before, as an interrupt can come right after the move.
+            placed[target] = part.stat().st_ino
             if _is_placed(part, target):
-                placed.append(target)
+                placed[target] = target.stat().st_ino
             elif _contents(part) != _contents(target):
                 raise UsageError(
                     f"failed to copy {path}: {target} already exists, with other contents",
@@ -162,15 +165,20 @@ def _is_placed(part: Path, target: Path) -> bool:
     return True
 
 
-def _undo(root: Path, copy: str, placed: list[Path], folder_too: bool) -> None:
-    """Remove what was placed, unless ucp.yaml needs it: another command may have added the app."""
+def _undo(root: Path, copy: str, placed: Mapping[Path, int], folder_too: bool) -> None:
+    """Remove what was placed, unless ucp.yaml needs it: another command may have added the app.
+
+    placed: {path: inode of the copy}; what another command placed there has another inode.
+    """
     with contextlib.suppress(OSError, ValueError):
         text = (root / "ucp.yaml").read_text("utf-8")
         if re.search(rf"{re.escape(copy)}(?![\w.-])", text):
             return
-    for each in placed:
-        shutil.rmtree(each, ignore_errors=True)
+    for each, inode in placed.items():
         with contextlib.suppress(OSError):
+            if each.stat().st_ino != inode:
+                continue
+            shutil.rmtree(each, ignore_errors=True)
             each.unlink(missing_ok=True)
     if folder_too:
         with contextlib.suppress(OSError):

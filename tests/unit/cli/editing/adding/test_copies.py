@@ -33,6 +33,25 @@ def test_an_interrupt_while_a_copy_is_tidied_up_leaves_nothing(
 
 
 @pytest.mark.parametrize("folder", [True, False])
+def test_an_interrupt_right_after_a_copy_was_placed_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: bool
+) -> None:
+    source, root = tmp_path / "web.yaml", tmp_path / "workspace"
+    root.mkdir()
+    source.write_text("kind: ConfigMap\n")
+    real = copies._is_placed
+
+    def interrupted(part: Path, target: Path) -> bool:
+        assert real(part, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(copies, "_is_placed", interrupted)
+    with pytest.raises(KeyboardInterrupt), contextlib.ExitStack() as undone:
+        beside(root, str(source), "manifests/web", undone, folder=folder)
+    assert not (root / "manifests").exists()
+
+
+@pytest.mark.parametrize("folder", [True, False])
 def test_a_copy_that_another_command_made_is_not_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: bool
 ) -> None:
