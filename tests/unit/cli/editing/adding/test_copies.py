@@ -14,6 +14,14 @@ from k8s_ucp.cli.editing.adding.copies import beside
 from k8s_ucp.errors import UcpError
 
 
+def file_elsewhere(folder: Path) -> tuple[Path, Path]:
+    """A file of manifests, and an empty workspace beside it."""
+    source, root = folder / "web.yaml", folder / "workspace"
+    root.mkdir()
+    source.write_text("kind: ConfigMap\n")
+    return source, root
+
+
 def test_an_interrupt_while_a_copy_is_tidied_up_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -36,9 +44,7 @@ def test_an_interrupt_while_a_copy_is_tidied_up_leaves_nothing(
 def test_an_interrupt_right_after_a_copy_was_placed_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: bool
 ) -> None:
-    source, root = tmp_path / "web.yaml", tmp_path / "workspace"
-    root.mkdir()
-    source.write_text("kind: ConfigMap\n")
+    source, root = file_elsewhere(tmp_path)
     real = copies._is_placed
 
     def interrupted(part: Path, target: Path) -> bool:
@@ -56,9 +62,7 @@ def test_a_copy_that_another_command_made_is_not_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: bool
 ) -> None:
     """`ucp app add` twice at once: the second is refused, and the first needs its copy."""
-    source, root = tmp_path / "web.yaml", tmp_path / "workspace"
-    root.mkdir()
-    source.write_text("kind: ConfigMap\n")
+    source, root = file_elsewhere(tmp_path)
     real = copies._is_placed
 
     def second(part: Path, target: Path) -> bool:
@@ -77,9 +81,7 @@ def test_a_copy_that_another_command_made_is_not_removed(
 
 def test_a_copy_that_ucp_yaml_needs_is_not_removed(tmp_path: Path) -> None:
     """Another command added the same app with the copy of this one, or the edit was kept."""
-    source, root = tmp_path / "web.yaml", tmp_path / "workspace"
-    root.mkdir()
-    source.write_text("kind: ConfigMap\n")
+    source, root = file_elsewhere(tmp_path)
     with pytest.raises(KeyError), contextlib.ExitStack() as undone:
         beside(root, str(source), "manifests/web", undone, folder=True)
         (root / "ucp.yaml").write_text("apps: [{name: web, path: manifests/web}]\n")
@@ -89,9 +91,7 @@ def test_a_copy_that_ucp_yaml_needs_is_not_removed(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_a_refused_app_is_removed(tmp_path: Path) -> None:
-    source, root = tmp_path / "web.yaml", tmp_path / "workspace"
-    root.mkdir()
-    source.write_text("kind: ConfigMap\n")
+    source, root = file_elsewhere(tmp_path)
     (root / "ucp.yaml").write_text("apps: []\n")
     for folder in (True, False):
         with pytest.raises(KeyError), contextlib.ExitStack() as undone:
