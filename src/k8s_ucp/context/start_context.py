@@ -182,17 +182,17 @@ class StartContext(TopologyView):
         pause: float = 0.25,
         next: str | None = None,
     ) -> None:
-        """Like wait_until, but reports the state, and treats KubeErrors as a state."""
-
-        def seen() -> str:
-            try:
-                state = pending()
-            except KubeError as error:
-                state = error.message
-            report(state)
-            return state
-
-        wait_until(what, seen, seconds=seconds, cancel=self.cancel, pause=pause, next=next)
+        """Like wait_until, in this run; a KubeError is a state."""
+        wait_until(
+            what,
+            pending,
+            seconds=seconds,
+            cancel=self.cancel,
+            report=report,
+            errors=(KubeError,),
+            pause=pause,
+            next=next,
+        )
 
 
 def planned_cluster(provider: ClusterProvider, name: str) -> PlannedChange:

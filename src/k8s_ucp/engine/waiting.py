@@ -47,15 +47,25 @@ def wait_until(
     *,
     seconds: float,
     cancel: Cancel,
+    report: Callable[[str], None] = lambda _: None,
+    errors: tuple[type[UcpError], ...] = (),
     pause: float = 0.1,
     next: str | None = None,
 ) -> None:
     """Wait until `pending` returns "". Until then it returns the state that it sees.
 
+    report: takes each state. errors: those of `pending` whose message is a state.
     Raises DeadlineExceeded with the last state, Cancelled if the plan is canceled.
     """
     until = time.monotonic() + seconds
-    while state := pending():
+    while True:
+        try:
+            state = pending()
+        except errors as error:
+            state = error.message
+        report(state)
+        if not state:
+            return
         if time.monotonic() >= until:
             raise DeadlineExceeded(what, seconds, state, next=next)
         cancel.pause(pause)

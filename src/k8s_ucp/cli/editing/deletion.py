@@ -195,16 +195,16 @@ def wait_for(
     next: str,
 ) -> None:
     """Like wait_until, outside of a plan; a KubeError is a state. Raises DeadlineExceeded."""
-
-    def seen() -> str:
-        try:
-            state = pending()
-        except KubeError as error:
-            state = error.message
-        report(state)
-        return state
-
-    wait_until(what, seen, seconds=seconds, cancel=Cancel(), pause=pause, next=next)
+    wait_until(
+        what,
+        pending,
+        seconds=seconds,
+        cancel=Cancel(),
+        report=report,
+        errors=(KubeError,),
+        pause=pause,
+        next=next,
+    )
 
 
 def delete_on_each(
