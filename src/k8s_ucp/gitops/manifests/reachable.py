@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,19 +84,29 @@ def beyond(folder_tree: FolderTree, folder: str) -> tuple[str, str] | None:
 
 def submodule_of(folder_tree: FolderTree, path: str) -> str | None:
     """The git submodule with a path of the tree, if the submodule's files aren't in the tree."""
+    return _module_with(path, _absent_submodules(folder_tree))
+
+
+def _absent_submodules(folder_tree: FolderTree) -> list[str]:
     settings = (folder_tree.read(".gitmodules") or b"").decode("utf-8", "replace")
     modules = (each.strip() for each in _SUBMODULE.findall(settings))
-    found = next((each for each in modules if each and within(path, each)), None)
-    return None if found is None or folder_tree.names(found) else found
+    return [each for each in modules if each and not folder_tree.names(each)]
+
+
+def _module_with(path: str, modules: Iterable[str]) -> str | None:
+    return next((each for each in modules if within(path, each)), None)
 
 
 def refuse_submodules(folder_tree: FolderTree, files: Files) -> None:
     """Raise UsageError if kustomizations list something in a submodule that isn't in the tree."""
+    absent = _absent_submodules(folder_tree)
+    if not absent:
+        return
     for folder in {path.rpartition("/")[0] for path in files}:
         listed = kustomization(files, folder)
         for each in (text for key in _LISTS for text in _texts(listed.get(key))):
             path = resolve(folder, each)
-            if path is not None and (module := submodule_of(folder_tree, path)):
+            if path is not None and (module := _module_with(path, absent)):
                 raise UsageError(
                     f"the kustomization {folder or '.'} lists {each}, which is in the git "
                     f"submodule {module}",
