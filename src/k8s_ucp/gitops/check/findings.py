@@ -30,6 +30,11 @@ class Fault:
     """A fault of this rule about the same object says as much, unless it is ignored."""
 
 
+def invalid_field(path: str, message: str) -> Fault:
+    """A field that the API server rejects. path: such as spec.replicas."""
+    return Fault("field-invalid", message, field=path)
+
+
 @dataclass(frozen=True, order=True)
 class CheckFinding:
     """One problem in a repository."""

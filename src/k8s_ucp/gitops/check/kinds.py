@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.gitops.check.findings import Fault
+from k8s_ucp.gitops.check.findings import Fault, invalid_field
 from k8s_ucp.gitops.manifests.yaml_text import part
 
 TABLE = Path(__file__).with_name("kinds.json")
@@ -110,36 +110,36 @@ def _misfits(value: Any, takes: str, path: str) -> Iterator[Fault]:
         yield from _object(value, _table()["types"][takes[1:]], path)
     elif takes[0] == "[":
         if not isinstance(value, list):
-            yield _invalid(path, f"{path} must be a list")
+            yield invalid_field(path, f"{path} must be a list")
             return
         for index, each in enumerate(value):
             yield from _misfits(each, takes[1:], f"{path}[{index}]")
     elif takes[0] == "{":
         if not isinstance(value, dict):
-            yield _invalid(path, f"{path} must be a mapping")
+            yield invalid_field(path, f"{path} must be a mapping")
             return
         for key, each in value.items():
             yield from _misfits(each, takes[1:], f"{path}.{key}")
     elif takes[0] == "=":
         allowed = takes[1:].split("|")
         if str(value) not in allowed and value != "":
-            yield _invalid(path, f"{path} must be one of {', '.join(allowed)}")
+            yield invalid_field(path, f"{path} must be one of {', '.join(allowed)}")
     elif takes == "integer" and isinstance(value, float) and value.is_integer():
         # Go prints such numbers as `1e+06`, but sends 1000000 to the API server.
         return
     elif not isinstance(value, _TYPES[takes]) or (isinstance(value, bool) and takes != "boolean"):
-        yield _invalid(path, f"{path} must be {_WORDS[takes]}, not {value!r:.60}")
+        yield invalid_field(path, f"{path} must be {_WORDS[takes]}, not {value!r:.60}")
 
 
 def _object(value: Any, fields: Mapping[str, str], path: str) -> Iterator[Fault]:
     if not fields:
         return
     if not isinstance(value, dict):
-        yield _invalid(path, f"{path or 'the object'} must be a mapping")
+        yield invalid_field(path, f"{path or 'the object'} must be a mapping")
         return
     for key, takes in fields.items():
         if takes[0] == "!" and value.get(key) is None and path != ".status":
-            yield _invalid(path, f"{path}.{key} is missing".removeprefix("."))
+            yield invalid_field(path, f"{path}.{key} is missing".removeprefix("."))
     for key, each in value.items():
         here = f"{path}.{key}".removeprefix(".")
         if key not in fields:
@@ -147,7 +147,3 @@ def _object(value: Any, fields: Mapping[str, str], path: str) -> Iterator[Fault]
             yield Fault("field-unknown", f"unknown field {here}{message}", field=here)
         else:
             yield from _misfits(each, fields[key].removeprefix("!"), here)
-
-
-def _invalid(path: str, message: str) -> Fault:
-    return Fault("field-invalid", message, field=path)

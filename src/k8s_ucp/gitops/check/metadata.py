@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from k8s_ucp.gitops.check.findings import Fault
+from k8s_ucp.gitops.check.findings import Fault, invalid_field
 from k8s_ucp.gitops.manifests.yaml_text import part
 from k8s_ucp.names import DNS_LABEL
 
@@ -33,15 +33,15 @@ def find_invalid_metadata(item: Mapping[str, Any]) -> Iterator[Fault]:
     metadata = part(item, "metadata")
     name = metadata.get("name")
     if not name and not metadata.get("generateName"):
-        yield _invalid("metadata.name", "metadata.name is missing")
+        yield invalid_field("metadata.name", "metadata.name is missing")
     if isinstance(name, str) and name:
         yield from _invalid_name(name, dots=item.get("kind") not in _LABELS_ONLY)
     yield from _invalid_labels(part(metadata, "labels"), "metadata.labels")
     if _size(part(metadata, "annotations").items()) > _MOST_ANNOTATED:
         message = f"metadata.annotations have more than {_MOST_ANNOTATED} bytes"
-        yield _invalid("metadata.annotations", message)
+        yield invalid_field("metadata.annotations", message)
     if item.get("kind") in ("ConfigMap", "Secret") and _decoded(item) > _MOST_DATA:
-        yield _invalid("data", f"data has more than {_MOST_DATA} bytes")
+        yield invalid_field("data", f"data has more than {_MOST_DATA} bytes")
 
 
 def find_invalid_containers(containers: Iterable[Mapping[str, Any]]) -> Iterator[Fault]:
@@ -49,12 +49,14 @@ def find_invalid_containers(containers: Iterable[Mapping[str, Any]]) -> Iterator
     for each in containers:
         name = each.get("name")
         if isinstance(name, str) and not DNS_LABEL.fullmatch(name):
-            yield _invalid("containers", f"the container name {name!r:.80} is invalid: {_ALLOWED}")
+            yield invalid_field(
+                "containers", f"the container name {name!r:.80} is invalid: {_ALLOWED}"
+            )
 
 
 def _invalid_name(name: str, *, dots: bool) -> Iterator[Fault]:
     if not (_SUBDOMAIN if dots else DNS_LABEL).fullmatch(name):
-        yield _invalid("metadata.name", f"metadata.name is invalid: {_ALLOWED}")
+        yield invalid_field("metadata.name", f"metadata.name is invalid: {_ALLOWED}")
 
 
 def _invalid_labels(labels: Mapping[str, Any], path: str) -> Iterator[Fault]:
@@ -62,7 +64,7 @@ def _invalid_labels(labels: Mapping[str, Any], path: str) -> Iterator[Fault]:
         for text in (str(key).rpartition("/")[2] or " ", value):
             if isinstance(text, str) and not _LABEL.fullmatch(text):
                 message = f"{path}: {text!r:.80} is invalid: at most 63 letters, digits, -, _ and ."
-                yield _invalid(path, message)
+                yield invalid_field(path, message)
 
 
 def _decoded(item: Mapping[str, Any]) -> int:
@@ -77,7 +79,3 @@ def _decoded(item: Mapping[str, Any]) -> int:
 
 def _size(pairs: Iterable[tuple[Any, Any]]) -> int:
     return sum(len(str(key).encode()) + len(str(value).encode()) for key, value in pairs)
-
-
-def _invalid(path: str, message: str) -> Fault:
-    return Fault("field-invalid", message, field=path)
