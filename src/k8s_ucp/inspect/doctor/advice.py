@@ -106,7 +106,7 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
         if topology.spec.addons.argo_rollouts
         else "set addons: {argo-rollouts: true} in ucp.yaml, then ucp start",
     }
-    if (replaces := _replacement(item, topology)) and _DAMAGED.search(problem):
+    if _DAMAGED.search(problem) and (replaces := _replacement(item, topology)):
         return f"the stored data of the cluster is damaged: {replaces}"
     if held := _HELD_PROJECT.search(problem):
         patch = """--type merge -p '{"metadata":{"finalizers":null}}'"""
