@@ -6,7 +6,6 @@ import base64
 import contextlib
 import json
 import os
-import re
 import ssl
 import threading
 import time
@@ -23,7 +22,7 @@ from k8s_ucp.kube.connection import LARGEST, REQUEST_SECONDS, Connection
 from k8s_ucp.kube.errors import KubeError, NotFound, TooLarge, Unreachable, refusal
 from k8s_ucp.kube.identity import KubeconfigToken, TokenFile, TokenSource
 from k8s_ucp.kube.kinds import KNOWN, SERVICE_ACCOUNT, Kind, Object, versions_in
-from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
+from k8s_ucp.kube.kubeconfig import TOKEN, current_context, read_kubeconfig
 from k8s_ucp.kube.limits import RequestLimits
 
 FIELD_MANAGER = "k8s-ucp"
@@ -33,8 +32,6 @@ MOST_OBJECTS = 100_000
 LIST_SECONDS = 300.0
 """Limits of a whole list, since the server decides how many pages it has."""
 SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-
-_TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
 
 PatchType = Literal["merge", "json", "strategic"]
 
@@ -332,7 +329,7 @@ class Kube(Connection):
         status = answer.get("status") if isinstance(answer, dict) else None
         status = status if isinstance(status, dict) else {}
         token = status.get("token")
-        if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        if not isinstance(token, str) or not TOKEN.fullmatch(token):
             raise Unreachable(f"{self.server} returned no usable token for a TokenRequest")
         return token, str(status.get("expirationTimestamp", ""))
 

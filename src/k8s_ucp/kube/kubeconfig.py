@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,10 @@ from urllib.parse import urlsplit
 
 from k8s_ucp import yaml_io
 from k8s_ucp.errors import UcpError
+
+TOKEN = re.compile(r"[\x21-\x7e]{1,65536}")
+"""A token that can be sent as a header; use fullmatch."""
+_PLUGINS = ("exec", "auth-provider")
 
 
 def read_kubeconfig(path: Path) -> dict[str, Any]:
@@ -25,16 +30,23 @@ def read_kubeconfig(path: Path) -> dict[str, Any]:
     return content
 
 
-def current_context(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def current_context(
+    config: Mapping[str, Any], *, plugins: bool = False
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """(cluster, user) of the current context.
 
-    Raises UcpError if there is none, or it refers to files or exec plugins.
+    plugins: whether the user may need a credential plugin. Raises UcpError if there is no context,
+    or it can't be used, such as one that refers to files.
     """
 
     def named(section: str, key: str, name: Any) -> dict[str, Any]:
-        for each in config.get(section) or []:
+        listed = config.get(section)
+        for each in listed if isinstance(listed, list) else ():
             if isinstance(each, dict) and each.get("name") == name:
-                return dict(each.get(key) or {})
+                found = each.get(key) or {}
+                if not isinstance(found, dict):
+                    raise UcpError(f"kubeconfig: {key} of {name!r} in {section} is not a mapping")
+                return dict(found)
         raise UcpError(f"kubeconfig: {section} has no entry {name!r}")
 
     context = named("contexts", "context", config.get("current-context"))
@@ -49,11 +61,21 @@ def current_context(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
                     f"kubeconfig: the {part} refers to a file ({field}); embed the data "
                     "(kubectl config view --flatten)"
                 )
-    for field in ("exec", "auth-provider"):
-        if user.get(field):
+    for field in _PLUGINS:
+        if not user.get(field):
+            user.pop(field, None)
+        elif not plugins:
             raise UcpError(
                 f"kubeconfig: the user needs the credential plugin {field}, which ucp does not run"
             )
+    if not isinstance(cluster.get("tls-server-name") or "", str):
+        raise UcpError("kubeconfig: tls-server-name of the cluster is not a string")
+    token = user.get("token")
+    if token and not (isinstance(token, str) and TOKEN.fullmatch(token)):
+        raise UcpError(
+            "kubeconfig: the user's token has a space, a line break or another character that "
+            "no token has"
+        )
     return cluster, user
 
 

@@ -37,9 +37,11 @@ def test_the_current_context_selects_cluster_and_user() -> None:
         ({}, {"exec": {"command": "true"}}, "exec"),
         ({}, {"auth-provider": {"name": "gcp"}}, "auth-provider"),
         ({"server": ""}, {}, "server"),
+        ({"tls-server-name": ["a"]}, {}, "tls-server-name"),
+        ({}, {"token": ["a"]}, "token"),
     ],
 )
-def test_files_and_plugins_are_refused(
+def test_files_plugins_and_odd_types_are_refused(
     cluster: dict[str, Any], user: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(UcpError, match=named):
@@ -48,11 +50,25 @@ def test_files_and_plugins_are_refused(
 
 @pytest.mark.parametrize(
     "broken",
-    [{}, {"current-context": "x"}, {"current-context": "c", "contexts": [{"name": "c"}]}],
+    [
+        {},
+        {"current-context": "x"},
+        {"current-context": "c", "contexts": [{"name": "c"}]},
+        {"current-context": "c", "contexts": [{"name": "c", "context": "k"}]},
+        {"current-context": "c", "contexts": 5},
+    ],
 )
 def test_a_config_without_a_usable_context_is_refused(broken: dict[str, Any]) -> None:
     with pytest.raises(UcpError, match="kubeconfig"):
         current_context(broken)
+
+
+@pytest.mark.parametrize("token", ["secret\n", "sec ret", "s\u00e9cret"])
+def test_a_token_that_no_header_can_have_is_refused_and_not_quoted(token: str) -> None:
+    """The request raised ValueError, which quotes the header, instead of a KubeError."""
+    with pytest.raises(UcpError, match="token") as raised:
+        current_context(kubeconfig(user={"token": token}))
+    assert "cret" not in str(raised.value)
 
 
 def test_api_paths_are_built_from_kinds() -> None:

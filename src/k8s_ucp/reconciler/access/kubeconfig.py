@@ -31,12 +31,9 @@ def read(content: bytes, cluster_info: ClusterInfo | None = None) -> AuthInfo:
     if not isinstance(parsed, dict):
         raise NoAccess("KubeconfigInvalid", "the kubeconfig is not a mapping")
     try:
-        cluster, user = current_context(_with_plugins_hidden(parsed))
+        cluster, user = current_context(parsed, plugins=True)
     except UcpError as error:
         raise NoAccess("KubeconfigInvalid", error.message) from error
-    except (TypeError, ValueError, AttributeError) as error:
-        raise NoAccess("KubeconfigInvalid", "the kubeconfig has fields of a wrong type") from error
-    user = {**user, **_plugins(parsed)}
     if not _is_https(str(cluster["server"])):
         raise NoAccess("KubeconfigInvalid", "the server's URL does not begin with https://")
     if cluster.get("insecure-skip-tls-verify"):
@@ -86,38 +83,6 @@ def _is_https(server: str) -> bool:
         return address.scheme == "https" and bool(address.hostname) and address.port != 0
     except ValueError:
         return False
-
-
-_PLUGINS = ("exec", "auth-provider")
-
-
-def _with_plugins_hidden(parsed: Mapping[str, Any]) -> dict[str, Any]:
-    """Hides plugins from current_context, which refuses them all; `choose` has better messages."""
-    users = parsed.get("users")
-    if not isinstance(users, list):
-        return dict(parsed)
-    hidden = [
-        {**each, "user": {k: v for k, v in each["user"].items() if k not in _PLUGINS}}
-        if isinstance(each, dict) and isinstance(each.get("user"), dict)
-        else each
-        for each in users
-    ]
-    return {**parsed, "users": hidden}
-
-
-def _plugins(parsed: Mapping[str, Any]) -> dict[str, Any]:
-    """The plugins of the current context's user."""
-    current = parsed.get("current-context")
-    wanted = [
-        each["context"].get("user")
-        for each in parsed["contexts"]
-        if isinstance(each, dict) and each.get("name") == current and each.get("context")
-    ]
-    for each in parsed.get("users") or []:
-        if isinstance(each, dict) and wanted and each.get("name") == wanted[0]:
-            user = each.get("user") or {}
-            return {name: user[name] for name in _PLUGINS if user.get(name)}
-    return {}
 
 
 def _check_encoded(part: Mapping[str, Any], name: str) -> None:

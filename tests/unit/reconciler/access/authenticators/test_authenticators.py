@@ -148,6 +148,13 @@ def test_a_client_certificate_without_its_key_is_refused() -> None:
     )
 
 
+def test_other_entries_of_the_same_name_are_ignored() -> None:
+    plugin = {"exec": {"command": "gke-gcloud-auth-plugin"}}
+    content = json.loads(with_user(**plugin))
+    content["contexts"].append({"name": "app", "context": "text"})
+    assert read(encoded(content)).plugin == "gke-gcloud-auth-plugin"
+
+
 def changed(**cluster: Any) -> bytes:
     return encoded(kubeconfig({"server": "https://a:1", **cluster}, {"token": CANARY}))
 
@@ -179,6 +186,8 @@ def changed(**cluster: Any) -> bytes:
         changed(**{"proxy-url": "http://127.0.0.1:3128"}),
         changed(**{"certificate-authority": "/etc/shadow"}),
         changed(**{"certificate-authority-data": "!!"}),
+        changed(**{"tls-server-name": ["a"]}),
+        with_user(token=f"{CANARY}\n"),
         with_user(tokenFile="/etc/shadow"),
         with_user(**{"client-certificate": "/etc/shadow", "client-key": "/etc/shadow"}),
         with_user(**{"client-certificate-data": "!!", "client-key-data": AUTHORITY}),
