@@ -8,7 +8,7 @@ its nodes and keeps its data. Existing clusters keep running, with their apps.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -21,12 +21,15 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.git.leftovers import UNFINISHED
+from k8s_ucp.git.repository import is_bare
 from k8s_ucp.kube import read_kubeconfig
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.placement import is_simulated
 from k8s_ucp.workspace import GitopsFolder
 
 SECONDS = 5.0
+TEAM = "team-"
+"""Prefix of the names of teams' repositories and clones."""
 
 
 def _preview_components(context: StartContext) -> Iterator[PlannedChange]:
@@ -149,18 +152,19 @@ def _preview_repositories(context: StartContext) -> Iterator[PlannedChange]:
         lost = "all commits, with the apps' versions and the backup of passwords"
         why = "--delete-repos" if local else "--delete-repos; the remote ones are kept"
         lost = lost if local else "all commits in its clones that were never pushed"
-        _, others = _content(context.gitops)
+        ours, others = _content(context.gitops)
         what = f"repositories in {folder}" if others else f"folder {folder}"
         yield PlannedChange("delete", what, why, f"{folder}: {lost}")
-        yield from _preview_team_repositories(folder)
+        yield from _preview_team_repositories(folder, ours)
         for each in others:
             yield PlannedChange("keep", str(each), "it was not created by ucp")
 
 
-def _preview_team_repositories(folder: Path) -> Iterator[PlannedChange]:
+def _preview_team_repositories(folder: Path, ours: Sequence[Path]) -> Iterator[PlannedChange]:
     """Each by itself: its commits are others' work. folder: of the topology's repositories."""
-    for name in sorted({each.name.removesuffix(".git") for each in folder.glob("team-*")}):
-        team, remote = name.removeprefix("team-"), folder / f"{name}.git"
+    teams = [each.name.removesuffix(".git") for each in ours if each.name.startswith(TEAM)]
+    for name in sorted(set(teams)):
+        team, remote = name.removeprefix(TEAM), folder / f"{name}.git"
         if remote.exists():
             words = f"{remote}: all commits of the team {team}"
             yield PlannedChange("delete", f"repository {remote}", f"of the team {team}", words)
@@ -197,9 +201,16 @@ def _content(gitops: GitopsFolder) -> tuple[list[Path], list[Path]]:
     ours: list[Path] = []
     others: list[Path] = []
     for each in sorted(gitops.root.iterdir()):
-        is_ours = each in created or each.name.startswith(("team-", UNFINISHED))
+        is_ours = each in created or each.name.startswith(UNFINISHED) or _is_of_team(each)
         (ours if is_ours else others).append(each)
     return ours, others
+
+
+def _is_of_team(path: Path) -> bool:
+    """Whether it is a team's repository or clone, or would be: an empty folder of that name."""
+    if not (path.name.startswith(TEAM) and path.is_dir()):
+        return False
+    return is_bare(path) or (path / ".git").exists() or not any(path.iterdir())
 
 
 def known_clusters(context: StartContext) -> list[str]:

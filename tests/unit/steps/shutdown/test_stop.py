@@ -70,3 +70,21 @@ def test_what_ucp_did_not_create_beside_the_repositories_is_kept(context: StartC
     assert said[-1] == f"kept: {mine}"
     assert [each.name for each in folder.root.iterdir()] == ["mine"]
     assert (mine / "notes").exists()
+
+
+def test_what_is_only_named_like_a_repository_of_a_team_is_kept(context: StartContext) -> None:
+    folder = context.gitops
+    for repository in (folder.team_remote("web") / "objects", folder.team("web") / ".git"):
+        repository.mkdir(parents=True)
+    (folder.team_remote("web") / "HEAD").touch()
+    plans, notes = folder.root / "team-plans", folder.root / "team-notes.txt"
+    plans.mkdir()
+    for each in (plans / "2027.md", notes):
+        each.write_text("in no repository")
+
+    *deleted, kept, also_kept = list(delete_repositories.preview(context))
+    delete_repositories.run(context, print)
+
+    assert [each.object for each in deleted[1:]] == [f"repository {folder.team_remote('web')}"]
+    assert (kept.object, also_kept.object) == (str(notes), str(plans))
+    assert sorted(folder.root.iterdir()) == [notes, plans]
