@@ -172,12 +172,14 @@ def unpack(archive: bytes, what: str) -> dict[str, bytes]:
                 path = member.name.removeprefix("./").partition("/")[2]
                 if not member.isfile() or not _is_inside(path):
                     continue
+                if member.size < 0:  # From the header of a sparse file; it would raise the limit.
+                    raise tarfile.TarError(f"{path!r} has a negative size")
                 size += member.size
                 if size > MOST_BYTES:
                     raise UcpError(f"the chart {what} is too large")
                 file = packed.extractfile(member)
                 found[path] = file.read() if file else b""
-    except (tarfile.TarError, zlib.error, OSError, EOFError) as error:
+    except (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, OverflowError) as error:
         raise UcpError(f"the chart {what} can't be unpacked: {error}") from error
     return found
 

@@ -20,13 +20,13 @@ from k8s_ucp.gitops.manifests.chart_source import (
 )
 
 
-def packed(*files: tuple[str, bytes], pax: str = "") -> bytes:
+def packed(*files: tuple[str, bytes], **headers: str) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
         for name, content in files:
             info = tarfile.TarInfo(name)
             info.size = len(content)
-            info.pax_headers = {"comment": pax} if pax else {}
+            info.pax_headers = headers
             archive.addfile(info, io.BytesIO(content))
     return stream.getvalue()
 
@@ -50,7 +50,7 @@ def test_nothing_is_written_outside_of_a_folder(path: str, tmp_path: Path) -> No
     [
         packed(("web/a", b"\0" * 300_000)),
         packed(*((f"web/../{each}", b"\0" * 100_000) for each in range(3))),
-        packed(("web/a", b""), pax="x" * 300_000),
+        packed(("web/a", b""), comment="x" * 300_000),
     ],
     ids=["file", "files-that-are-left-out", "header"],
 )
@@ -62,10 +62,21 @@ def test_an_archive_that_grows_is_refused(archive: bytes, monkeypatch: pytest.Mo
         unpack(archive, "web")
 
 
+def sparse(size: str) -> bytes:
+    """A chart's file that is said to be of that size, as GNU tar writes files with holes."""
+    headers = {"major": "1", "minor": "0", "name": "web/a", "realsize": size}
+    named = {f"GNU.sparse.{name}": value for name, value in headers.items()}
+    return packed(("web/a", b"0\n".ljust(512, b"\0")), **named)
+
+
 @pytest.mark.parametrize(
     "archive",
-    [b"", b"\x1f\x8b", b"\x1f\x8b" + 50 * b"x", packed(("web/a", b"x"))[:-9], b"no tar"],
-    ids=["empty", "start", "no-gzip", "cut-off", "no-tar"],
+    [
+        *(b"", b"\x1f\x8b", b"\x1f\x8b" + 50 * b"x", packed(("web/a", b"x"))[:-9], b"no tar"),
+        sparse("many"),
+        sparse("-900000000"),  # It would allow others to be as much larger.
+    ],
+    ids=["empty", "start", "no-gzip", "cut-off", "no-tar", "no-size", "negative"],
 )
 def test_a_broken_archive_is_reported(archive: bytes) -> None:
     with pytest.raises(UcpError, match="the chart web can't be unpacked"):
