@@ -425,7 +425,7 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
     if apps is not None:
         # The apps' AppProject admits only the app repository.
         admitted = [
-            (each.get("spec") or {}).get("sourceRepos") or ()
+            part(each, "spec").get("sourceRepos") or ()
             for _, each in found
             if each.get("kind") == "AppProject" and _name(each) == "applications"
         ]
@@ -440,7 +440,7 @@ def _application_faults(
 ) -> Iterator[Fault]:
     """Its project and its paths. trees: {URL of a repository: its files}."""
     name = _name(application)
-    project = (application.get("spec") or {}).get("project")
+    project = part(application, "spec").get("project")
     if projects and project not in projects:
         message = f"the Application {name} references the project {project}, which does not exist"
         yield Fault("application-missing-project", message, path, field="spec.project")
@@ -491,4 +491,4 @@ def find_topology_faults(tree: Tree, parse: Callable[[str], Any]) -> Iterator[Fa
 
 
 def _name(item: Object) -> str:
-    return str((item.get("metadata") or {}).get("name"))
+    return str(part(item, "metadata").get("name"))

@@ -187,7 +187,7 @@ def _annotation(item: Object, name: str) -> str:
 
 def name_of(item: Object) -> str:
     """The object's name, or a pattern for the one that the API server generates: `upgrade-*`."""
-    metadata = item.get("metadata") or {}
+    metadata = part(item, "metadata")
     prefix = metadata.get("generateName")
     return str(metadata.get("name") or (f"{prefix}*" if prefix else None))
 

@@ -164,7 +164,8 @@ def overlays_beside(files: Files) -> set[str]:
     """
     own = next((files[name] for name in KUSTOMIZATIONS if name in files), b"")
     listed = first_map(own, KUSTOMIZATIONS[0]).get("resources")
-    taken = {posixpath.normpath(str(each)) for each in listed or ()}
+    listed = listed if isinstance(listed, list) else []
+    taken = {posixpath.normpath(str(each)) for each in listed}
     return {each for each in overlays(files) if f"overlays/{each}" not in taken}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from k8s_ucp.gitops.manifests.forms import Files, manifest_files, readable
-from k8s_ucp.gitops.manifests.yaml_text import documents
+from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part
 
 DEFAULT_PORT = 80
 SHIPPED = "ucp:"
@@ -59,9 +59,9 @@ def service_port(name: str, files: Files) -> int:
         for item in documents(files[path], path):
             if not isinstance(item, dict) or item.get("kind") != "Service":
                 continue
-            if (item.get("metadata") or {}).get("name") != name:
+            if part(item, "metadata").get("name") != name:
                 continue
-            ports = [each for each in (item.get("spec") or {}).get("ports") or () if each]
+            ports = maps(part(item, "spec"), "ports")
             named = [each for each in ports if each.get("name") == "http"]
             for each in (*named, *ports):
                 if isinstance(each.get("port"), int):
@@ -82,8 +82,8 @@ def images(value: Any) -> Iterator[str]:
     """Images of all containers in a value."""
     if isinstance(value, dict):
         for key in ("containers", "initContainers"):
-            for each in value.get(key) or ():
-                if isinstance(each, dict) and isinstance(each.get("image"), str):
+            for each in maps(value, key):
+                if isinstance(each.get("image"), str):
                     yield each["image"]
         value = list(value.values())
     if isinstance(value, list):

@@ -41,6 +41,7 @@ CRD = {
         item("Namespace", "shop"),
         item("ClusterRole", group="rbac.authorization.k8s.io/v1"),
         item("Anything", group="example.org/v1"),
+        {"apiVersion": "v1", "kind": "Service", "metadata": ["x"]},  # Another rule reports it.
     ],
 )
 def test_permitted_objects_have_no_faults(allowed: Any) -> None:

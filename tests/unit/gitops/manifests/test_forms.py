@@ -31,6 +31,7 @@ def test_overlays_that_stand_for_an_environment_are_listed_under_its_name() -> N
     [
         ({"kustomization.yaml": b""}, "kustomize", "kustomization"),
         ({"kustomization.yml": b""}, "kustomize", "kustomization"),
+        ({"kustomization.yaml": b"resources: 5"}, "kustomize", "kustomization"),
         ({"Kustomization": b"", "web.yaml": SERVICE}, "kustomize", "kustomization"),
         (
             {"base/kustomization.yaml": b"", "overlays/prod/kustomization.yml": b""},

@@ -125,3 +125,12 @@ metadata: {name: bare}
 )
 def test_the_port_of_a_service_is_read_from_its_manifest(name: str, port: int) -> None:
     assert service_port(name, {"a.yaml": SERVICE, "README.md": b"{"}) == port
+
+
+@pytest.mark.parametrize(
+    "fields", [b"metadata: [web]", b"spec: [80]", b"spec: {ports: 80}", b"spec: {ports: [http]}"]
+)
+def test_the_port_of_a_misshapen_service_is_the_usual_one(fields: bytes) -> None:
+    """`ucp check` reports it; `ucp app add` ended with a bug report."""
+    content = b"metadata: {name: web}\n" + fields if fields.startswith(b"spec") else fields
+    assert service_port("web", {"a.yaml": b"kind: Service\n" + content}) == 80

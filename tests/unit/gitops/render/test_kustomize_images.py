@@ -168,3 +168,8 @@ def test_a_pattern_of_a_patch_that_takes_years_is_not_compared() -> None:
     assert not _matches("a*a*a*a*a*a*a*a*a*a*b", "a" * 200)
     assert _matches("web-.*", "web-api")
     assert _matches("web-(api|page)", "web-page")
+
+
+def test_containers_that_are_no_list_have_no_images() -> None:
+    pods = b"kind: Pod\nspec: {containers: 5}\n---\nkind: Pod\nspec: {containers: {image: web}}\n"
+    assert images_in({"pods.yaml": pods}) == []
