@@ -32,6 +32,11 @@ __all__ = [
 
 MOST_REPEATED = 100_000
 """Values that the aliases of a document may stand for; 100 characters count as another value."""
+DEEPEST = 200
+"""Limit of nested mappings and lists, higher than any Kubernetes object needs.
+
+What walks through a value recurses for each level; Python allows 1000 calls.
+"""
 _ANCHOR = re.compile(r"(?:^|[\s\[{,:])&[^\s&]")
 _ALIAS = re.compile(r"(?:^|[\s\[{,:])\*[^\s*]")
 
@@ -84,35 +89,39 @@ def has_aliases(text: str) -> bool:
 
 
 def refuse_multiplied(events: Iterable[Any]) -> None:
-    """Raise Multiplied if aliases repeat too many values, or a value contains itself.
+    """Raise Multiplied if aliases repeat too many values, nest them, or a value contains itself.
 
     Ten lines of aliases to aliases can stand for billions of values, which whoever copies them
     (kustomize, a merge key `<<`) needs memory for. events: a parser's, of PyYAML or ruamel.
     """
     sizes: dict[str, int | None] = {}
     """Number of values that each anchor stands for; None until its value ends."""
-    around: list[tuple[str | None, int]] = []
-    """Anchors of the collections around an event, and their numbers of values."""
-    repeated = size = 0
+    levels: dict[str, int] = {}
+    """Levels of collections in each anchor's value."""
+    around: list[tuple[str | None, int, int]] = []
+    """Anchors of the collections around an event, their numbers of values, and their levels."""
+    repeated = size = deepest = 0
     for event in events:
         kind = type(event).__name__
         if kind == "DocumentStartEvent":
             sizes.clear()
             repeated = 0
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
-            around.append((event.anchor, size))
-            size = 1
+            around.append((event.anchor, size, deepest))
+            size, deepest = 1, 0
             if event.anchor:
                 sizes[event.anchor] = None
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
-            anchor, before = around.pop()
+            anchor, before, other = around.pop()
+            deepest += 1
             if anchor:
-                sizes[anchor] = size
+                sizes[anchor], levels[anchor] = size, deepest
             size += before
+            deepest = max(deepest, other)
         elif kind == "ScalarEvent":
             own = 1 + len(event.value) // 100
             if event.anchor:
-                sizes[event.anchor] = own
+                sizes[event.anchor], levels[event.anchor] = own, 0
             size += own
         elif kind == "AliasEvent":
             target = sizes.get(event.anchor, 0)
@@ -123,6 +132,9 @@ def refuse_multiplied(events: Iterable[Any]) -> None:
             repeated += target
             if repeated > MOST_REPEATED:
                 raise Multiplied(f"its aliases repeat more than {MOST_REPEATED} values", line)
+            deepest = max(deepest, levels.get(event.anchor, 0))
+            if len(around) + levels.get(event.anchor, 0) > DEEPEST:
+                raise Multiplied(f"its aliases nest more than {DEEPEST} levels", line)
 
 
 def events(text: str) -> Iterator[Any]:

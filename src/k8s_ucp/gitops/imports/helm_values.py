@@ -52,24 +52,15 @@ def merged(files: Iterable[tuple[str, bytes]], helm: Mapping[str, Any]) -> bytes
     if len(pieces) == 1 and not inline and not parameters:
         return pieces[0][1]
     found: dict[str, Any] = {}
-    try:
-        for path, content in pieces:
-            found = merge(found, _values(content, path))
-        found = merge(found, inline)
-        for parameter in parameters:
-            # Go reads keys in any case, and Argo CD Image Updater writes this one in lower case.
-            literal = parameter.get("forceString") or parameter.get("forcestring")
-            set_value(
-                found,
-                str(parameter.get("name")),
-                _without_variables(parameter),
-                literal=bool(literal),
-            )
-        return dump_all([found]).encode()
-    except UsageError as error:
-        raise NotImportable(
-            "its values are nested too deeply", "write them with fewer levels"
-        ) from error
+    for path, content in pieces:
+        found = merge(found, _values(content, path))
+    found = merge(found, inline)
+    for parameter in parameters:
+        # Go reads keys in any case, and Argo CD Image Updater writes this one in lower case.
+        literal = parameter.get("forceString") or parameter.get("forcestring")
+        name, value = str(parameter.get("name")), _without_variables(parameter)
+        set_value(found, name, value, literal=bool(literal))
+    return dump_all([found]).encode()
 
 
 def _without_variables(parameter: Mapping[str, Any]) -> str:
@@ -84,21 +75,12 @@ def _without_variables(parameter: Mapping[str, Any]) -> str:
 
 
 def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge values as helm does. Raises UsageError if they are nested too deeply."""
-    try:
-        return _merge(under, over)
-    except RecursionError as error:
-        raise UsageError(
-            "values are nested too deeply to be merged", next="use fewer levels of mappings"
-        ) from error
-
-
-def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge values as helm does."""
     found = dict(under)
     for key, value in over.items():
         existing = found.get(key)
         if isinstance(existing, dict) and isinstance(value, dict):
-            value = _merge(existing, value)
+            value = merge(existing, value)
         found[key] = value
     return found
 

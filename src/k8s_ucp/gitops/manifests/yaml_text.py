@@ -19,8 +19,6 @@ _TAB_AFTER_VALUE = re.compile(r"(?<=\S) *+\t[ \t]*+(?=#|$)", re.MULTILINE)
 _TAB_BEFORE_VALUE = re.compile(r"(?<=[:\-,]) *+\t[ \t]*+(?=\S)")
 _BLANK_WITH_TABS = re.compile(r"^ *+\t[ \t]*+$", re.MULTILINE)
 _INDENTATION = re.compile(r"^[ \t]*(?:[-?][ \t]+)*", re.MULTILINE)
-_DEEPEST = 1000
-"""Limit of nested mappings and lists, higher than any Kubernetes object needs."""
 _TEMPLATE = "found unhashable key"
 """PyYAML's words for a mapping as a key, which hardly anything but a template contains."""
 _CHARACTER = "found character that cannot start any token"
@@ -215,17 +213,19 @@ def _refuse_deep(text: str) -> None:
     """
     import yaml
 
+    from k8s_ucp.yaml_io import DEEPEST
+
     # Upper bound: each indentation character may open a mapping and a list, and brackets inside
     # strings count as well.
     indentation = max(each.end() - each.start() for each in _INDENTATION.finditer(text))
-    if 2 * indentation + text.count("[") + text.count("{") < _DEEPEST:
+    if 2 * indentation + text.count("[") + text.count("{") < DEEPEST:
         return
     depth = 0
     for event in yaml.parse(text, Loader=loader()):
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise yaml.YAMLError(f"it is nested more than {_DEEPEST} levels deep")
+        if depth > DEEPEST:
+            raise yaml.YAMLError(f"it is nested more than {DEEPEST} levels deep")
 
 
 def multiplied(text: str) -> str:
@@ -277,8 +277,7 @@ def dump_all(documents: Iterable[Any], *, for_files: bool = True) -> str:
     """Documents as one text with keys in their order; strings stay strings in every parser.
 
     for_files: False takes a twentieth of the time, but libyaml folds some long lines differently,
-    which would change files that are written again. Raises UsageError if they are nested too
-    deeply: writing takes more of Python's stack than reading.
+    which would change files that are written again.
     """
     import yaml
 
@@ -289,12 +288,7 @@ def dump_all(documents: Iterable[Any], *, for_files: bool = True) -> str:
     quick = yaml.SafeDumper if for_files else getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     dumper = type("TextDumper", (quick,), {})
     dumper.add_representer(str, text)  # type: ignore[attr-defined]
-    try:
-        return str(yaml.dump_all(documents, Dumper=dumper, sort_keys=False))
-    except RecursionError as error:
-        raise UsageError(
-            "YAML is nested too deeply to be written", next="use fewer levels of mappings and lists"
-        ) from error
+    return str(yaml.dump_all(documents, Dumper=dumper, sort_keys=False))
 
 
 def _load(text: str, path: str = "") -> list[Any]:

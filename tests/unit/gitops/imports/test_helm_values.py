@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.findings import NotImportable
 from k8s_ucp.gitops.imports.helm_values import merged
-from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all
+from k8s_ucp.gitops.manifests.yaml_text import documents
+from k8s_ucp.yaml_io import DEEPEST
 
 
 def _nested(levels: int) -> bytes:
@@ -25,13 +25,19 @@ def test_a_parameter_with_as_many_keys_as_helm_takes_is_read() -> None:
     assert documents(merged([], {"parameters": [{"name": name, "value": "1"}]}), "values.yaml")
 
 
-@pytest.mark.parametrize("levels", [450, 990])
-def test_values_that_are_nested_too_deeply_to_be_merged_are_refused(levels: int) -> None:
-    files = [("values.yaml", _nested(levels)), ("values-prod.yaml", _nested(levels))]
-    with pytest.raises(NotImportable, match="nested too deeply"):
-        merged(files, {})
+def test_values_with_as_many_levels_as_are_read_are_merged_and_written() -> None:
+    files = [("values.yaml", _nested(DEEPEST)), ("values-prod.yaml", _nested(DEEPEST))]
+    assert documents(merged(files, {}), "values.yaml") == documents(_nested(DEEPEST), "values.yaml")
 
 
-def test_yaml_that_is_nested_too_deeply_to_be_written_is_no_bug() -> None:
-    with pytest.raises(UsageError, match="nested too deeply"):
-        dump_all(documents(_nested(450), "values.yaml"))
+@pytest.mark.parametrize(
+    "values",
+    [
+        _nested(DEEPEST + 1),
+        b"a0: &a0 [x]\n" + b"".join(b"a%d: &a%d [*a%d]\n" % (n, n, n - 1) for n in range(1, 300)),
+    ],
+    ids=["brackets", "aliases"],
+)
+def test_values_with_more_levels_are_refused(values: bytes) -> None:
+    with pytest.raises(NotImportable, match=f"more than {DEEPEST} levels"):
+        merged([("values.yaml", values), ("values-prod.yaml", b"a: 1")], {})

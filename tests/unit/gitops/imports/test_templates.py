@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -106,3 +107,14 @@ def test_actions_are_filled_as_argo_cd_does() -> None:
 def test_an_action_that_grows_or_nests_too_much_is_refused(action: str) -> None:
     with pytest.raises(NotImportable, match="which is not known here"):
         fill(f"{{{{ {action} }}}}", {"a": "a"}, go=True)
+
+
+@pytest.mark.parametrize("action", ["replace `a` .b .b", "splitList `a` .b | join .b"])
+def test_an_action_that_grows_at_once_takes_no_memory(action: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(NotImportable, match="which is not known here"):
+            fill(f"{{{{ {action} }}}}", {"b": 10_000 * "a"}, go=True)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()

@@ -178,7 +178,7 @@ def _selects(selector: Mapping[str, Any], parameters: Parameters) -> bool:
         if texts.get(key) != str(value):
             return False
     for rule in maps(selector, "matchExpressions"):
-        value, operator = texts.get(str(rule.get("key"))), rule.get("operator")
+        value, operator = texts.get(str(rule.get("key"))), str(rule.get("operator"))
         wanted = _texts(rule, "values")
         outcomes = {
             "In": value is not None and value in wanted,

@@ -20,7 +20,7 @@ _FIELD = re.compile(r"\.[\w.-]*")
 _WORD = re.compile(r'\s*("(?:[^"\\]|\\.)*"|`[^`]*`|[()|]|[^\s()|"`]+)')
 _LONGEST_ACTION = 2_000
 _LONGEST_VALUE = 100_000
-"""Characters. Others write the templates, and `replace` can multiply a text again and again."""
+"""Characters. Others write the templates, and `replace` can multiply a text by its length."""
 _ADVICE = (
     "add its apps with `ucp app add`, or import the Applications that Argo CD generated from it"
 )
@@ -119,6 +119,15 @@ def _dig(keys: Sequence[str], usual: Any, value: Any) -> Any:
     return value
 
 
+def _replace(old: str, new: str, text: Any) -> str | None:
+    grown = str(text).count(old) * len(new)
+    return str(text).replace(old, new) if grown <= _LONGEST_VALUE else None
+
+
+def _join(by: str, texts: Sequence[Any]) -> str | None:
+    return by.join(map(str, texts)) if len(by) * len(texts) <= _LONGEST_VALUE else None
+
+
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "lower": lambda text: str(text).lower(),
     "upper": lambda text: str(text).upper(),
@@ -126,11 +135,11 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "trim": lambda text: str(text).strip(),
     "toString": str,
     "quote": lambda text: f'"{text}"',
-    "replace": lambda old, new, text: str(text).replace(old, new),
+    "replace": _replace,
     "trimPrefix": lambda start, text: str(text).removeprefix(start),
     "trimSuffix": lambda end, text: str(text).removesuffix(end),
     "splitList": lambda by, text: str(text).split(by),
-    "join": lambda by, texts: by.join(map(str, texts)),
+    "join": _join,
     "first": lambda texts: _index(texts, 0),
     "last": lambda texts: texts[-1] if texts else None,
     "toJson": json.dumps,

@@ -63,7 +63,12 @@ def _pattern(glob: str) -> re.Pattern[str] | None:
         if depth < 0:
             return None
         text += _translated(piece, inside=depth > 0)
-    return re.compile(text, re.DOTALL) if end == len(glob) and not depth else None
+    if end < len(glob) or depth:
+        return None
+    try:
+        return re.compile(text, re.DOTALL)
+    except re.error:  # Such as `[z-a]`.
+        return None
 
 
 def _translated(piece: str, *, inside: bool) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.argocd.application_sets import SetContext, expand
-from k8s_ucp.gitops.imports.findings import Discovery
+from k8s_ucp.gitops.imports.findings import Discovery, NotImportable
 from k8s_ucp.gitops.imports.trees import RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 from tests.unit.gitops.imports.repository_files import (
@@ -206,6 +206,13 @@ def test_generators_are_merged_and_filtered_by_selectors() -> None:
     ):
         generator = {"list": {"elements": elements}, "selector": selector}
         assert applications_of(generator, template) == [{"env": "prod", "tag": "1"}]
+
+
+def test_an_operator_that_is_no_text_is_refused() -> None:
+    rule = {"key": "env", "operator": ["In"], "values": ["prod"]}
+    generator = {"list": {"elements": [{}]}, "selector": {"matchExpressions": [rule]}}
+    with pytest.raises(NotImportable, match="which is not supported"):
+        applications_of(generator, {"spec": {}})
 
 
 def test_template_patches_and_template_functions_are_evaluated() -> None:

@@ -42,6 +42,7 @@ def test_patterns_that_select_all_files_are_recognized(directory: dict[str, str]
         {"include": "*}"},
         {"include": "[*"},
         {"exclude": "[z"},
+        {"include": "[z-a].yaml"},
     ],
 )
 def test_patterns_that_do_not_select_all_files_are_recognized(directory: dict[str, str]) -> None:
