@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from k8s_ucp import yaml_io
 from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.gitops.manifests.yaml_text import plain_text
 from k8s_ucp.kube import FIELD_MANAGER, Forbidden, Invalid, Kube, KubeError, NotFound, Object
 
 WORKERS = 2
@@ -61,7 +62,7 @@ def read(files: Mapping[str, bytes]) -> list[Manifest]:
     """Objects of YAML files, sorted by file name. files: name -> content. Raises UcpError."""
     found = []
     for source in sorted(files):
-        text = files[source].decode("utf-8")
+        text = plain_text(files[source], source)
         found += [_parse(each, source) for each in _SEPARATOR.split(text) if _is_content(each)]
     return found
 
@@ -212,7 +213,7 @@ def _parse(text: str, source: str) -> Manifest:
             text,
             source,
         )
-    except (yaml_io.YAMLError, KeyError, TypeError, AttributeError) as error:
+    except (yaml_io.YAMLError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UcpError(f"{source}: a document is not a Kubernetes object") from error
 
 

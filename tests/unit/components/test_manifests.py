@@ -59,11 +59,23 @@ def test_all_documents_of_a_file_are_found(objects: list[tuple[str, str | None]]
 
 
 @pytest.mark.parametrize(
-    "text", ["kind: Secret\n", "a\n", "apiVersion: v1\nkind: X\nmetadata: 1\n"]
+    "text",
+    [
+        "kind: Secret\n",
+        "a\n",
+        "apiVersion: v1\nkind: X\nmetadata: 1\n",
+        "apiVersion: v1\nkind: X\nmetadata: {name: !!int x}\n",
+        f"apiVersion: v1\nkind: X\nmetadata: {1500 * '['}\n",
+    ],
 )
 def test_a_document_that_is_not_an_object_is_reported_with_its_file(text: str) -> None:
     with pytest.raises(UcpError, match=r"file\.yaml"):
         one(text)
+
+
+def test_a_file_that_is_not_utf_8_is_named() -> None:
+    with pytest.raises(UcpError, match=r"file\.yaml is not valid YAML: it is not UTF-8"):
+        read({"file.yaml": b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: caf\xe9}\n"})
 
 
 def test_a_digest_depends_on_content_and_not_on_order() -> None:

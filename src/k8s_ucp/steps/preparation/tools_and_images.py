@@ -136,7 +136,7 @@ def _node_images(context: StartContext) -> NodeImages:
 def images_of_pods(context: StartContext) -> set[str]:
     """All images in the core repository's manifests of the components."""
     texts = context.published.core.read("platform").values()
-    return {image for text in texts for image in named_in(text.decode("utf-8"))}
+    return {image for text in texts for image in named_in(text.decode("utf-8", "replace"))}
 
 
 def _preview_image(context: StartContext) -> Iterator[PlannedChange]:
