@@ -13,8 +13,8 @@ from k8s_ucp.redaction import USERINFO
 from k8s_ucp.timestamps import stamp
 
 _CREDENTIAL = re.compile(
-    r"(?<![\w-])eyJ[\w-]{8,}+\.[\w-]++\.[\w-]*|(?i:bearer)\s+\S+|-----BEGIN[^-]*KEY-----.*"
-    rf"|(?<=://){USERINFO}"
+    r"(?<![\w-])eyJ[\w-]{8,}+\.[\w-]++\.[\w-]*|(?i:bearer)\s+\S+"
+    rf"|-----BEGIN[^-]*KEY-----(?s:.*?)(?:-----END[^-]*KEY-----|\Z)|(?<=://){USERINFO}"
 )
 
 

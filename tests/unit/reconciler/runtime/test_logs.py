@@ -9,6 +9,8 @@ import pytest
 
 from k8s_ucp.reconciler.runtime.logs import Log
 
+BEGIN = "-----BEGIN RSA" + " PRIVATE KEY-----"
+
 
 @pytest.mark.parametrize(
     ("error", "logged"),
@@ -18,6 +20,8 @@ from k8s_ucp.reconciler.runtime.logs import Log
         ("https://example.org/a@b", "https://example.org/a@b"),
         ("Authorization: Bearer hunter2", "Authorization: [redacted]"),
         ("401 for eyJhbGciOiJI.hunter2.sig", "401 for [redacted]"),
+        (f"{BEGIN}\nhunter2\n-----END RSA PRIVATE KEY----- is used", "[redacted] is used"),
+        (f"cut off: {BEGIN}\nhunter2\nhunter2", "cut off: [redacted]"),
     ],
 )
 def test_credentials_are_redacted(error: str, logged: str) -> None:
