@@ -287,6 +287,19 @@ def test_a_database_without_its_data_says_where_it_should_be(of_root: RootsDatab
         of_root.databases.bring_up(of_root.resource)
 
 
+def test_an_interrupted_deletion_of_a_database_without_a_record_leaves_no_partial_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = postgres.PostgresServer(tmp_path, tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "PG_VERSION").write_text("17")
+    assert server.may_be_complete
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        server.remove()
+    assert not server.may_be_complete
+
+
 def test_the_pid_file_of_the_originals_server_prevents_no_start_of_a_copy(tmp_path: Path) -> None:
     program = shutil.copy(shutil.which("sleep") or "", tmp_path / "postgres")
     original, copy = (postgres.PostgresServer(tmp_path, tmp_path / each) for each in "ab")

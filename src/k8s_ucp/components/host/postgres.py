@@ -228,6 +228,9 @@ class PostgresServer:
         # full disk has no space for another file, and the mark is deleted after the data.
         if self._record.exists():
             self._record.replace(self._incomplete_mark)
+        elif self.folder.exists():
+            with suppress(OSError):
+                write_private_file(self._incomplete_mark, "")
         shutil.rmtree(self._data, ignore_errors=True)
         for each in dict.fromkeys((self.home, self.folder)):
             if each.exists():
