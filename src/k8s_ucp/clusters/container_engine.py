@@ -166,12 +166,11 @@ class ContainerEngine:
         self.run("cp", str(file), f"{node.id}:{path}", timeout=timeout)
 
     def network(self, name: str) -> str | None:
-        """ID of a network; None if there is none of that name."""
-        try:
-            found = json.loads(self.run("network", "inspect", name))
-        except CommandFailed:
+        """ID of a network; None if there is none of that name. Raises UcpError."""
+        if name not in self.run("network", "ls", "--format", "{{.Name}}").split():
             return None
-        return str(found[0].get("Id") or found[0].get("id") or name) if found else None
+        found = json.loads(self.run("network", "inspect", name))
+        return str(found[0].get("Id") or found[0].get("id") or name)
 
     def users_of_network(self, name: str) -> list[str]:
         """IDs of the containers attached to a network, running or not."""

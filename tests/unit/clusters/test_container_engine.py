@@ -55,3 +55,17 @@ def test_no_nodes_are_listed_if_no_container_is_left() -> None:
 def test_an_engine_that_keeps_listing_missing_containers_is_reported() -> None:
     with pytest.raises(CommandFailed, match="No such container: a"):
         Engine(["a"] * (LOOKS + 1), LOOKS).nodes()
+
+
+def test_a_network_that_cannot_be_inspected_is_not_taken_for_absent() -> None:
+    """Whoever creates a missing network records it as its own, and later deletes it."""
+
+    class Networks(ContainerEngine):
+        def run(self, *words: str, timeout: float = 20, stdin: str | None = None) -> str:
+            if words[:2] == ("network", "ls"):
+                return "bridge\nkind\n"
+            raise CommandFailed(["docker", *words], 1, "Error response from daemon: i/o timeout")
+
+    assert Networks("docker").network("other") is None
+    with pytest.raises(CommandFailed, match="i/o timeout"):
+        Networks("docker").network("kind")
