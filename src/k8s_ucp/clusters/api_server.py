@@ -25,7 +25,7 @@ def failure_of(kube: Kube, path: str) -> str | None:
     if not _accepts(kube.server):
         return "the API server is not listening yet"
     try:
-        kube.request("GET", path, timeout=2)
+        kube.request("GET", path, timeout=2, text=True)
     except KubeError as error:
         return "the API server is still starting" if error.status == 500 else error.message
     return None

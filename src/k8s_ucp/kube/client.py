@@ -97,7 +97,7 @@ class Kube(Connection):
     def ready(self, *, timeout: float = 2.0) -> bool:
         """Whether the server reports that it is ready."""
         try:
-            self.request("GET", "/readyz", timeout=timeout)
+            self.request("GET", "/readyz", timeout=timeout, text=True)
         except KubeError:
             return False
         return True
@@ -113,7 +113,10 @@ class Kube(Connection):
 
     def version(self) -> str:
         """Kubernetes version of the server, such as v1.35.4."""
-        return str(self.request("GET", "/version")["gitVersion"])
+        found = self.request("GET", "/version").get("gitVersion")
+        if not found:
+            raise Unreachable(f"{self.server} is not a Kubernetes API server (GET /version)")
+        return str(found)
 
     def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Raises NotFound."""

@@ -93,19 +93,23 @@ class Connection:
         body: Any = None,
         content: str = "application/json",
         timeout: float = REQUEST_SECONDS,
+        text: bool = False,
     ) -> Any:
-        """Send a request; returns the decoded JSON, or the text if it isn't JSON.
+        """Send a request; returns the JSON object of the response. Raises KubeError.
 
-        timeout: seconds for the whole exchange, even if the response trickles in. Raises KubeError.
+        timeout: seconds for the whole exchange, even if the response trickles in. text: the
+        response is text, which is returned.
         """
         limit = min(timeout, self._longest)
         limits = RequestLimits(time.monotonic() + limit, self._largest, seconds=limit)
         response = self._send(method, path, query, body, content, limits)
-        text = self._read(method, path, response, limits).decode(errors="replace")
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            return text
+        answer = self._read(method, path, response, limits)
+        if text:
+            return answer.decode(errors="replace")
+        if not isinstance(found := _parsed(answer), dict):
+            # Such as the login page of a proxy.
+            raise Unreachable(f"{method} {self.server}{path}: the response is not a JSON object")
+        return found
 
     def _send(
         self,
@@ -190,10 +194,15 @@ def _answer(text: bytes, token: str) -> Any:
     if token:
         # The server may echo the token, and its message ends up in logs and conditions.
         text = text.replace(token.encode(), b"***")
+    return _parsed(text) or {}
+
+
+def _parsed(text: bytes) -> Any:
+    """The JSON; None if it isn't valid."""
     try:
-        return json.loads(text or b"{}")
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return {}
+        return None
 
 
 def _warnings(headers: Iterable[str]) -> Iterator[str]:

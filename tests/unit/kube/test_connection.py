@@ -5,14 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import Unreachable
+from k8s_ucp.kube import Kube, Unreachable
 from k8s_ucp.kube.connection import Connection
 
+SERVER = "http://api.invalid:6443"
 PROGRAM = """
 import random, sys, threading, time
 from k8s_ucp.kube import Kube, Unreachable
@@ -107,32 +110,46 @@ def config(**cluster: str) -> dict[str, object]:
 
 class Proxy(BaseHTTPRequestHandler):
     asked: list[str]
+    answer = b'{"via": "proxy"}'
 
     def do_GET(self) -> None:
         self.asked.append(self.path)
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(b'{"via": "proxy"}')
+        self.wfile.write(self.answer)
 
     def log_message(self, *_: object) -> None:
         """Requests are not logged."""
 
 
-def test_the_proxy_of_a_kubeconfig_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a proxy that answers itself."""
     monkeypatch.setenv("NO_PROXY", "*")
     Proxy.asked = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    proxy = f"http://127.0.0.1:{server.server_port}"
-    asked = {"server": "http://api.invalid:6443", "proxy-url": proxy}
-    connection = Connection(config(**asked))
-    try:
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_proxy_of_a_kubeconfig_is_used(proxy: str) -> None:
+    with closing(Connection(config(server=SERVER, **{"proxy-url": proxy}))) as connection:
         assert connection.request("GET", "/readyz") == {"via": "proxy"}
-    finally:
-        connection.close()
-        server.shutdown()
-        server.server_close()
-    assert Proxy.asked == ["http://api.invalid:6443/readyz"]
+    assert Proxy.asked == [f"{SERVER}/readyz"]
+
+
+@pytest.mark.parametrize("answer", [b"<html>Log in", b"[]", b"", b"{}"])
+def test_a_page_in_place_of_an_api_server_is_no_answer(
+    answer: bytes, proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Proxy, "answer", answer)
+    with (
+        closing(Kube(config(server=SERVER, **{"proxy-url": proxy}))) as kube,
+        pytest.raises(Unreachable, match=r"is not a (JSON object|Kubernetes API server)"),
+    ):
+        kube.version()
 
 
 def test_an_invalid_proxy_url_is_refused() -> None:

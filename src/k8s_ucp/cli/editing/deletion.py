@@ -297,7 +297,7 @@ def open_core(call: Invocation, topology: Topology) -> Kube | None:
         return None
     try:
         kube = Kube.from_file(path)
-        kube.request("GET", "/readyz", timeout=5)
+        kube.request("GET", "/readyz", timeout=5, text=True)
     except UcpError:
         return None
     return kube

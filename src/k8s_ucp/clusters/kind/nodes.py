@@ -161,7 +161,7 @@ class KindNodes:
             return False
         kube = Kube(config)
         try:
-            kube.request("GET", api_server.READY, timeout=ASK_SECONDS)
+            kube.request("GET", api_server.READY, timeout=ASK_SECONDS, text=True)
         except KubeError as error:
             return error.status != 0
         finally:

@@ -40,7 +40,8 @@ class PodLogs:
         elif lines is not None:
             query["tailLines"] = str(lines)
         try:
-            answer = self._kube.request("GET", POD.path(namespace, pod) + "/log", query=query)
+            path = POD.path(namespace, pod) + "/log"
+            answer = self._kube.request("GET", path, query=query, text=True)
         except KubeError:
             return []  # Its container has not started yet, or is terminating.
         stamped = [line.partition(" ") for line in str(answer).splitlines()]

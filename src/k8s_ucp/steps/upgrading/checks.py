@@ -99,7 +99,7 @@ def kubernetes_findings(context: StartContext, part: UpgradePart) -> list[Deprec
     """Deprecated APIs in use on a cluster since its API server started. Raises KubeError."""
     kube = Kube.from_file(context.state.kubeconfig(part.cluster))
     try:
-        return deprecated_uses(str(kube.request("GET", METRICS)))
+        return deprecated_uses(str(kube.request("GET", METRICS, text=True)))
     finally:
         kube.close()
 

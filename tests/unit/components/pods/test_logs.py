@@ -22,7 +22,7 @@ class Server:
         assert labels == "app=it"
         return [{"metadata": {"name": "it-1"}, "spec": {"containers": [{"name": "c"}]}}]
 
-    def request(self, method: str, path: str, *, query: dict[str, str]) -> str:
+    def request(self, method: str, path: str, *, query: dict[str, str], text: bool) -> str:
         assert path == "/api/v1/namespaces/there/pods/it-1/log"
         since = query.get("sinceTime", "")
         found = [line for line in self.lines if line >= since[:19]]
