@@ -187,6 +187,12 @@ class Forge(ABC):
                 f"failed to {action}: {self._what} is not responding ({type(error).__name__})",
                 next="check the URL and the network, then run the command again",
             ) from error
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            # Its response has another form, as that of another server, or is no JSON.
+            raise ForgeFailed(
+                f"failed to {action}: {self._what} is not on a {self.name} server",
+                next="check the URL, or set the type of the forge with --forge",
+            ) from error
 
 
 def in_time(call: Callable[[], T], seconds: float | None = None) -> T:

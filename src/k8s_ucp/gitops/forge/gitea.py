@@ -122,13 +122,7 @@ class Gitea(Forge):
             raise _Refusal(error.code, _message(error)) from error
         if len(text) > _LARGEST:
             raise ForgeFailed(f"{self._what} returned more than {_LARGEST:,} bytes")
-        try:
-            return json.loads(text) if text else None
-        except ValueError as error:
-            raise ForgeFailed(
-                f"{self._what} is not a Gitea server",
-                next="check the URL, or set the type of the forge with --forge",
-            ) from error
+        return json.loads(text) if text else None
 
 
 def _from_fork(request: Mapping[str, Any]) -> bool:

@@ -1,7 +1,8 @@
-"""A forge that never completes its response ends no promotion by waiting for ever."""
+"""A forge that never completes its response, or is none, ends no promotion."""
 
 from __future__ import annotations
 
+import io
 import threading
 import time
 from collections.abc import Iterator
@@ -62,6 +63,17 @@ def test_a_response_that_is_too_large_is_refused(
     monkeypatch.setattr(gitea, "_LARGEST", 2)
     forge = Gitea(Site("gitea", dripping, "octo/shop"))
     with pytest.raises(ForgeFailed, match="returned more than 2 bytes"):
+        forge.find("ucp/echo/stage", "main")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["<html>", "5", '{"message": "welcome"}', '["a"]', '[{"head": {}}]', 100_000 * "["],
+)
+def test_another_server_than_a_forge_is_named(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    forge = Gitea(Site("gitea", "http://192.0.2.1", "octo/shop"))
+    monkeypatch.setattr(forge, "_open", lambda *_, **__: io.BytesIO(answer.encode()))
+    with pytest.raises(ForgeFailed, match="octo/shop is not on a Gitea server"):
         forge.find("ucp/echo/stage", "main")
 
 
