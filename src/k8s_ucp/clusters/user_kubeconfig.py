@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,10 @@ class UserKubeconfig:
     def _entry(self, section: str, key: str, name: Any) -> tuple[dict[str, Any], Path]:
         for each, file in self._entries(section):
             if each["name"] == name:
-                return dict(each.get(key) or {}), file
+                found = each.get(key) or {}
+                if not isinstance(found, dict):
+                    raise UcpError(f"the kubeconfig {file}: {key} of {name!r} is not a mapping")
+                return dict(found), file
         raise UcpError(f"the kubeconfig has no entry {name!r} in {section}")
 
 
@@ -90,7 +94,7 @@ def _refuse_plugins(user: Mapping[str, Any], context: str) -> None:
     if not plugin:
         return
     program = plugin.get("command") or plugin.get("name") if isinstance(plugin, dict) else plugin
-    kubectl = f"kubectl --context {context}"
+    kubectl = f"kubectl --context {shlex.quote(context)}"
     raise UcpError(
         f"the context {context} uses the credential plugin {program}, which ucp does "
         "not run; a token or a client certificate is required",
@@ -108,17 +112,16 @@ def _inlined(entry: Mapping[str, Any], file: Path) -> dict[str, Any]:
     for key, data in _INLINED.items():
         path = found.pop(key, None)
         if path and data not in found:
-            found[data] = base64.b64encode(_content(file.parent / path)).decode()
+            found[data] = base64.b64encode(_content(file.parent / str(path))).decode()
     path = found.pop("tokenFile", None)
     if path and not found.get("token"):
-        found["token"] = _content(file.parent / path).decode().strip()
+        found["token"] = _content(file.parent / str(path)).decode("utf-8", "replace").strip()
     return found
 
 
 def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except OSError as error:
-        raise UcpError(
-            f"failed to read {path}, referenced by the kubeconfig: {error.strerror}"
-        ) from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UcpError(f"failed to read {path}, referenced by the kubeconfig: {why}") from error

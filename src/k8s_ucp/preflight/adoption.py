@@ -6,6 +6,7 @@ incompatible settings are refused, settings that could be better are noted.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ def check_adopted(context: StartContext) -> None:
 
 def kubectl(context: TopologyView) -> str:
     """kubectl with the context of the core cluster, for advice."""
-    return f"kubectl --context {context.topology.spec.core.context}"
+    return f"kubectl --context {shlex.quote(str(context.topology.spec.core.context))}"
 
 
 def _check_installation(context: StartContext, core: AdoptedCore, found: Installation) -> None:

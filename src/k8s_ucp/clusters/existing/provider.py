@@ -6,6 +6,7 @@ cluster, `stop` and `delete` release it. adoption.py shows what adoption leaves 
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -215,12 +216,13 @@ class ExistingProvider:
         except Unauthorized as error:
             raise UcpError(
                 f"the API server rejected the credential of the context {context}",
-                next=f"renew the credential and verify it: kubectl --context {context} get nodes",
+                next="renew the credential and verify it: kubectl --context "
+                f"{shlex.quote(context)} get nodes",
             ) from error
         except Unreachable as error:
             raise UcpError(
                 f"failed to reach the API server of the context {context}: {error.message}",
-                next=f"kubectl --context {context} get nodes",
+                next=f"kubectl --context {shlex.quote(context)} get nodes",
             ) from error
         finally:
             kube.close()
