@@ -125,7 +125,16 @@ class ExistingProvider:
         if not self._file(name).exists():
             return
         with self._locked(name, timeout):
-            record = read_record(self._file(name))
+            record, file = read_record(self._file(name)), self._file(name)
+            failed = f"failed to release the existing cluster {name}"
+            if record is None and file.exists():
+                # Without its context, the mark would stay, and keep other topologies away.
+                raise UcpError(
+                    f"{failed}: its record is not valid: {file}",
+                    next="delete the mark on the cluster (kubectl -n "
+                    f"{adoption.MARK_NAMESPACE} delete configmap {adoption.MARK}), then: "
+                    f"rm '{file}'",
+                )
             if record:
                 try:
                     with self._kube(name, record.context) as kube:
@@ -133,11 +142,8 @@ class ExistingProvider:
                         adoption.remove_mark(kube, name, self._owner)
                 except UcpError as error:
                     raise UcpError(
-                        f"failed to release the existing cluster {name}: {error.message}",
-                        next=(
-                            "fix the cause; if the cluster no longer exists: rm "
-                            f"'{self._file(name)}'"
-                        ),
+                        f"{failed}: {error.message}",
+                        next=f"fix the cause; if the cluster no longer exists: rm '{file}'",
                     ) from error
             self.forget(name)
 

@@ -1,4 +1,4 @@
-"""A context of the user's kubeconfig, which may have any form, with the files that it names."""
+"""Clusters that ucp didn't create, and the user's kubeconfig with them, which may have any form."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.clusters.existing.provider import ExistingProvider
 from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
 from k8s_ucp.errors import UcpError
 
@@ -49,3 +50,15 @@ def test_commands_in_advice_quote_the_context(tmp_path: Path) -> None:
     with pytest.raises(UcpError) as refused:
         UserKubeconfig([tmp_path / "config"]).config("my laptop; ls", "demo-core")
     assert "kubectl --context 'my laptop; ls' -n" in str(refused.value.next)
+
+
+def test_a_cluster_whose_record_cannot_be_read_is_not_taken_for_released(tmp_path: Path) -> None:
+    """Its mark would keep other topologies away."""
+    provider = ExistingProvider(tmp_path, owner="me")
+    provider.delete("demo-core")
+    record = tmp_path / "demo-core.json"
+    record.write_text('{"context": "a')
+    with pytest.raises(UcpError, match="its record is not valid") as refused:
+        provider.delete("demo-core")
+    assert "delete configmap k8s-ucp-cluster" in str(refused.value.next)
+    assert record.exists()
