@@ -169,7 +169,7 @@ def _entry(trailers: dict[str, str], run: str) -> NoteTrailers:
         kind=trailers.get("Action", ""),
         app=trailers.get("App", ""),
         env=trailers.get("Env", ""),
-        sequence=int(number) if number.isdigit() else None,
+        sequence=int(number) if re.fullmatch(r"[0-9]{1,19}", number) else None,
         run=run,
     )
 

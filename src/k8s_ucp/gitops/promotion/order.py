@@ -107,7 +107,7 @@ def release(mark: Mark) -> Mark:
 
 def semver_key(tag: str) -> tuple[Any, ...] | None:
     """A sort key for semantic version precedence; None for other tags. Accepts `v1.2.3`."""
-    found = _SEMVER.fullmatch(tag)
+    found = _SEMVER.fullmatch(tag) if len(tag) < 1000 else None  # Python reads no long numbers.
     if not found:
         return None
     numbers = tuple(int(found[part]) for part in (1, 2, 3))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.message import (
     Change,
@@ -101,6 +103,13 @@ def test_trailers_are_read_back() -> None:
 def test_other_messages_have_no_trailers() -> None:
     assert read_trailers("fix a typo\n\nUcp-App: in the middle\n\nSigned-off-by: x\n") == []
     assert read_trailers("") == []
+
+
+@pytest.mark.parametrize("number", ["\N{SUPERSCRIPT TWO}", 5000 * "9", "-1", "x"])
+def test_a_sequence_that_nobody_promoted_with_is_ignored(number: str) -> None:
+    """Anybody who pushes writes messages, and what is pushed stays in the history."""
+    [found] = read_trailers(f"x\n\nUcp-Action: promote\nUcp-App: a\nUcp-Sequence: {number}\n")
+    assert (found.app, found.sequence) == ("a", None)
 
 
 def test_trailers_added_by_a_forge_do_not_hide_ours() -> None:

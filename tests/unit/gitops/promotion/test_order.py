@@ -132,6 +132,10 @@ def test_sequences_of_different_sources_are_not_compared() -> None:
     assert weigh(mark, order, OLD, NEW, force=True).mark == Mark(3, "shop/deploy.yml")
 
 
+def test_no_tag_is_long_enough_for_a_number_that_python_does_not_read() -> None:
+    assert semver_key("1.0." + 5000 * "9") is None
+
+
 def test_semver_key_follows_the_specification() -> None:
     ascending = [
         "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2",
