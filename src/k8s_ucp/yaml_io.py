@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 
 __all__ = [
@@ -30,13 +31,13 @@ __all__ = [
     "written",
 ]
 
-MOST_REPEATED = 100_000
-"""Values that the aliases of a document may stand for; 100 characters count as another value."""
 DEEPEST = 200
 """Limit of nested mappings and lists, higher than any Kubernetes object needs.
 
 What walks through a value recurses for each level; Python allows 1000 calls.
 """
+MOST_REPEATED = 100_000
+"""Values that the aliases of a document may stand for; 100 characters count as another value."""
 _ANCHOR = re.compile(r"(?:^|[\s\[{,:])&[^\s&]")
 _ALIAS = re.compile(r"(?:^|[\s\[{,:])\*[^\s*]")
 
@@ -59,8 +60,19 @@ def load_all(text: str) -> Iterator[Any]:
         raise ValueError(_TOO_DEEP) from None
 
 
+class _Constructor(SafeConstructor):
+    def construct_yaml_int(self, node: Any) -> int:
+        found: int = super().construct_yaml_int(node)
+        str(found)  # Raises ValueError for a number that Python never prints: 0x… is any length.
+        return found
+
+
+_Constructor.add_constructor("tag:yaml.org,2002:int", _Constructor.construct_yaml_int)
+
+
 def _reader() -> YAML:
     yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = _Constructor
     # An anchor's name may be used again; otherwise ruamel prints a warning.
     yaml.composer.warn_double_anchors = False
     return yaml

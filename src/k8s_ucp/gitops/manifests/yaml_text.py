@@ -19,6 +19,8 @@ _TAB_AFTER_VALUE = re.compile(r"(?<=\S) *+\t[ \t]*+(?=#|$)", re.MULTILINE)
 _TAB_BEFORE_VALUE = re.compile(r"(?<=[:\-,]) *+\t[ \t]*+(?=\S)")
 _BLANK_WITH_TABS = re.compile(r"^ *+\t[ \t]*+$", re.MULTILINE)
 _INDENTATION = re.compile(r"^[ \t]*(?:[-?][ \t]+)*", re.MULTILINE)
+_DEEPEST = 200
+"""As yaml_io.DEEPEST, whose import takes 50 ms, which the push hook can do without."""
 _TEMPLATE = "found unhashable key"
 """PyYAML's words for a mapping as a key, which hardly anything but a template contains."""
 _CHARACTER = "found character that cannot start any token"
@@ -103,8 +105,22 @@ def loader() -> Any:
 
     Loader.add_implicit_resolver("tag:yaml.org,2002:float", _WITH_EXPONENT, list("-+.0123456789"))
     Loader.add_constructor("tag:yaml.org,2002:value", lambda _, node: node.value)
+    Loader.add_constructor("tag:yaml.org,2002:int", _number)
     Loader.add_multi_constructor("!", _without_tag)
     return Loader
+
+
+def _number(loader: Any, node: Any) -> int:
+    """Raises YAMLError also for a number that Python reads but never prints: 0x… is any length."""
+    import yaml
+
+    try:
+        found: int = loader.construct_yaml_int(node)
+        str(found)
+    except ValueError as error:
+        why = f"{node.value[:20]!r} is not a valid number"
+        raise yaml.constructor.ConstructorError(None, None, why, node.start_mark) from error
+    return found
 
 
 def _without_tag(loader: Any, _: str, node: Any) -> Any:
@@ -213,19 +229,17 @@ def _refuse_deep(text: str) -> None:
     """
     import yaml
 
-    from k8s_ucp.yaml_io import DEEPEST
-
     # Upper bound: each indentation character may open a mapping and a list, and brackets inside
     # strings count as well.
     indentation = max(each.end() - each.start() for each in _INDENTATION.finditer(text))
-    if 2 * indentation + text.count("[") + text.count("{") < DEEPEST:
+    if 2 * indentation + text.count("[") + text.count("{") < _DEEPEST:
         return
     depth = 0
     for event in yaml.parse(text, Loader=loader()):
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise yaml.YAMLError(f"it is nested more than {DEEPEST} levels deep")
+        if depth > _DEEPEST:
+            raise yaml.YAMLError(f"it is nested more than {_DEEPEST} levels deep")
 
 
 def multiplied(text: str) -> str:

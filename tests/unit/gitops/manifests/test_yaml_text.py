@@ -92,6 +92,17 @@ def test_deep_nesting_is_refused_and_does_not_crash_the_process(level: str) -> N
     assert nodes(200_000 * level) == []
 
 
+@pytest.mark.parametrize("number", ["0x" + 5000 * "f", 3000 * "1:" + "1", 5000 * "9", "!!int x"])
+def test_numbers_that_python_does_not_print_are_invalid(number: str) -> None:
+    with pytest.raises(UsageError, match=r"is not a valid number \(line 2\)"):
+        documents(f"a: 1\nb: {number}\n".encode(), "a.yaml")
+
+
+def test_the_slow_reader_refuses_such_numbers_too() -> None:
+    with pytest.raises(ValueError, match="limit"):
+        yaml_io.load("b: 0x" + 5000 * "f")
+
+
 LISTS = "a0: &a0 [x, x]\n" + "".join(
     f"a{each}: &a{each} [{', '.join(9 * [f'*a{each - 1}'])}]\n" for each in range(1, 8)
 )

@@ -6,6 +6,7 @@ replace existing ones, images and replicas replace those with the same name, and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -147,7 +148,7 @@ def _image(text: Any) -> dict[str, Any]:
 
 def _count(item: Mapping[str, Any]) -> dict[str, Any]:
     count = str(item.get("count"))
-    if not item.get("name") or not count.isdecimal():
+    if not item.get("name") or not re.fullmatch(r"[0-9]{1,9}", count):
         raise NotImportable("the Application sets replicas that are not a number", _ADVICE)
     return {"name": str(item["name"]), "count": int(count)}
 
