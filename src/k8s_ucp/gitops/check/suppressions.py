@@ -16,7 +16,7 @@ from k8s_ucp.gitops.manifests.yaml_text import part, plain_text
 from k8s_ucp.topology.parts import Checks, IgnoreEntry
 from k8s_ucp.topology.problems import nearest
 
-_COMMENT = re.compile(r"(?:^|\s)#+\s*ucp:\s*ignore\b[ \t]*(\S*)[ \t]*(.*?)\s*$")
+_COMMENT = re.compile(r"(?:^|\s)#+\s*ucp:\s*ignore\b[ \t]*(\S*)[ \t]*(.*)")
 _APP = re.compile(r"apps/([^/]+)/")
 
 
@@ -86,10 +86,11 @@ def _comments(path: str, content: bytes) -> Iterator[Suppression]:
         lines = plain_text(content, path).splitlines()
     except UcpError:
         return
+    about = 0
     for number, line in enumerate(lines, 1):
         # A cheap test first: manifests of engines have tens of thousands of lines.
-        if "ucp:" in line and (found := _COMMENT.search(line)):
-            about = number
+        if "ucp:" in line and (found := _COMMENT.search(line.rstrip())):
+            about = max(about, number)
             while about <= len(lines) and lines[about - 1].lstrip().startswith("#"):
                 about += 1
             yield Suppression(path, found[1], found[2], f"{path}:{number}", about)

@@ -121,7 +121,7 @@ def _depth(line: str, most: int) -> int:
 
 def _identity(text: str) -> str:
     named = _NAMED.match(text)
-    value = named["name"] if named else re.sub(r" +#.*$", "", text)
+    value = named["name"] if named else re.sub(r"(?<! ) ++#.*$", "", text)
     return value.strip().strip("\"'")
 
 

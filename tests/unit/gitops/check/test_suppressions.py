@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -149,3 +150,18 @@ def test_findings_about_an_apps_permissions_cannot_be_ignored() -> None:
     )
     assert found.findings == {away}
     assert len([each for each in found.refused if "can't be ignored" in each]) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"# ucp: ignore host-taken x{500_000 * ' '}y\n",
+        100_000 * "# ucp: ignore host-taken\n",
+    ],
+    ids=["spaces", "lines"],
+)
+def test_long_comments_are_read_within_seconds(text: str) -> None:
+    """Whoever pushes them would keep the push hook busy for hours."""
+    began = time.process_time()
+    comment_suppressions({"a.yaml": text.encode()})
+    assert time.process_time() - began < 10

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -146,3 +148,11 @@ def test_the_items_are_those_of_a_three_way_merge(
     assert [each for each in listed if each in ours] == [each for each in ours if each in listed]
     again = merged(text(*theirs), result, text(*theirs), keep=keep)
     assert again == result
+
+
+def test_a_long_line_is_merged_within_seconds() -> None:
+    """Whoever pushes it would keep the next start busy for hours."""
+    lines = f"resources:\n  - a{500_000 * ' '}b\n"
+    began = time.process_time()
+    assert merged(lines, lines, lines) == lines
+    assert time.process_time() - began < 10
