@@ -1,4 +1,4 @@
-"""Names that are part of contracts: labels, annotations, namespaces, condition types."""
+"""Names that are part of contracts: labels, annotations, namespaces, condition types; limits."""
 
 from __future__ import annotations
 
@@ -139,6 +139,8 @@ DRAINED = "Drained"
 
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """Names of namespaces and Services (RFC 1123)."""
+MOST_DATA = 1_048_576
+"""Bytes of content that Kubernetes accepts in one Secret or ConfigMap."""
 
 
 def is_closed_to_copies(namespace: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from k8s_ucp.gitops.check.findings import Fault, invalid_field
 from k8s_ucp.gitops.manifests.yaml_text import part
-from k8s_ucp.names import DNS_LABEL
+from k8s_ucp.names import DNS_LABEL, MOST_DATA
 
 _VERSIONS = {"v1", "apps/v1", "autoscaling/v2", "batch/v1", "networking.k8s.io/v1", "policy/v1"}
 _LABELS_ONLY = frozenset(["Namespace", "Service"])
@@ -22,7 +22,6 @@ _SUBDOMAIN = re.compile(
 )
 _LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _MOST_ANNOTATED = 262_144
-_MOST_DATA = 1_048_576
 _ALLOWED = "lower-case letters, digits and `-`, between letters or digits"
 
 
@@ -40,8 +39,8 @@ def find_invalid_metadata(item: Mapping[str, Any]) -> Iterator[Fault]:
     if _size(part(metadata, "annotations").items()) > _MOST_ANNOTATED:
         message = f"metadata.annotations have more than {_MOST_ANNOTATED} bytes"
         yield invalid_field("metadata.annotations", message)
-    if item.get("kind") in ("ConfigMap", "Secret") and _decoded(item) > _MOST_DATA:
-        yield invalid_field("data", f"data has more than {_MOST_DATA} bytes")
+    if item.get("kind") in ("ConfigMap", "Secret") and _decoded(item) > MOST_DATA:
+        yield invalid_field("data", f"data has more than {MOST_DATA} bytes")
 
 
 def find_invalid_containers(containers: Iterable[Mapping[str, Any]]) -> Iterator[Fault]:

@@ -19,9 +19,6 @@ from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.access.sources import keep_source
 from k8s_ucp.reconciler.mirrors.spec import SyncerEntry
 
-LARGEST = 1_048_576
-"""Maximum bytes of content that Kubernetes accepts in one Secret or ConfigMap."""
-
 _NEVER = {
     "kubernetes.io/service-account-token": "service account tokens are valid on one cluster only",
     "bootstrap.kubernetes.io/token": "bootstrap tokens are valid on one cluster only",

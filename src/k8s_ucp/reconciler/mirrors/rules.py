@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from k8s_ucp import names
 from k8s_ucp.reconciler.mirrors.copies import (
-    LARGEST,
     Copy,
     CopySource,
     KeyMissing,
@@ -120,10 +119,10 @@ def decide(
     except KeyMissing as error:
         text = f"{error}; the copy is unchanged until the source is complete"
         return _no_copy(desired, found, CopyProblem("KeyMissing", text))
-    if content.size > LARGEST:
+    if content.size > names.MOST_DATA:
         text = (
             f"the copy of {_named(source)} would have {content.size} bytes; the limit of "
-            f"Kubernetes is {LARGEST}"
+            f"Kubernetes is {names.MOST_DATA}"
         )
         return _no_copy(desired, found, CopyProblem("TooLarge", text))
     if found is None:
