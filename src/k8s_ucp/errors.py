@@ -14,6 +14,10 @@ NEXT_STEP = "; next: "
 """Separates the problem from the next command in a one-line message."""
 
 
+LISTED = 20
+"""Most names that a refusal of an unknown one lists."""
+
+
 def some_of(names: Sequence[object], shown: int = 5) -> str:
     """The first few names, and how many more there are, so that a message fits on a screen."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
@@ -59,6 +63,14 @@ class UsageError(UcpError):
     """The command line or an input file is not valid: exit code 2."""
 
     exit_code = 2
+
+
+def unknown_name(
+    what: str, name: object, known: Sequence[object], *, next: str | None = None
+) -> UsageError:
+    """The refusal of a typed name. what: such as "environment"; known: those that exist."""
+    available = some_of(known, LISTED) or "none"
+    return UsageError(f"unknown {what} '{name}'; available: {available}", next=next)
 
 
 class CommandFailed(UcpError):

@@ -14,7 +14,7 @@ import typer
 from k8s_ucp.cli.command import Invocation, declare, invocation, option
 from k8s_ucp.cli.topology_selection import STARTED, chosen_topology
 from k8s_ucp.cluster_provider import Reach
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, unknown_name
 
 if TYPE_CHECKING:
     from k8s_ucp.aws.backing import Backing
@@ -96,9 +96,7 @@ def run(
     known = CONTROLLERS - ON_MACHINES if in_cluster else CONTROLLERS
     wanted = frozenset(controllers.split(",")) if controllers else known
     if unknown := sorted(wanted - known):
-        raise UsageError(
-            f"unknown controller: {', '.join(unknown)}; available: {', '.join(sorted(known))}"
-        )
+        raise unknown_name("controller", unknown[0], sorted(known))
     if in_cluster:
         settings = _in_pod(
             call,

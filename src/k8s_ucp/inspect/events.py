@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from k8s_ucp.errors import unknown_name
 from k8s_ucp.gitops.render.values.permissions import namespaces_of
 from k8s_ucp.inspect.status import environment_of
 from k8s_ucp.kube import Object, labels_of
@@ -95,6 +96,15 @@ class EventScope:
             {app: app for app, _ in owners.values() if app}
             | {namespace: app.name for app in spec.apps for namespace in namespaces_of(app)},
         )
+
+    def check(self, app: str, environment: str) -> None:
+        """Refuse names of apps and environments that don't exist; "" is any. Raises UsageError."""
+        for what, name, known in (
+            ("app", app, {*self.namespaces.values()}),
+            ("environment", environment, {*self.environments.values()}),
+        ):
+            if name and name not in known:
+                raise unknown_name(what, name, sorted(known - {""}), next="ucp status")
 
     def line(self, cluster: str, event: Object) -> EventLine:
         """The line of a cluster's Event, with app and environment."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, unknown_name
 from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED, Tool
 from k8s_ucp.tools.go.compiler import Compiler, find_compiler
 from k8s_ucp.tools.recipe import (
@@ -195,10 +195,7 @@ class Installer:
         wanted = list(dict.fromkeys(names))
         unknown = [name for name in wanted if name not in self._catalogue]
         if unknown:
-            raise UsageError(
-                f"unknown program: {', '.join(unknown)}",
-                next=f"one of: {', '.join(self._catalogue)}",
-            )
+            raise unknown_name("program", unknown[0], [*self._catalogue], next="ucp tools list")
         return [_Tool(name, self._ways(name)) for name in wanted]
 
     def _ways(self, name: str) -> tuple[Recipe, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, unknown_name
 from k8s_ucp.topology.file import parse
 from k8s_ucp.topology.model import Topology
 from k8s_ucp.topology.text_edit import (
@@ -69,9 +69,10 @@ def without_item(text: str, key: str, name: str, path: Path) -> tuple[str, Topol
     """Remove an item from the list `spec.<key>`. Raises UsageError if it does not exist."""
     names = _names(text, key)
     if name not in names:
-        existing = f"; available: {', '.join(map(str, names))}" if names else ""
-        raise UsageError(
-            f"'{name}' does not exist in {key} of {path.name}{existing}",
+        raise unknown_name(
+            key.removesuffix("s"),
+            name,
+            names,
             next="ucp diff, which also lists what only the repositories have",
         )
     index = names.index(name)
@@ -127,8 +128,7 @@ def with_overlays(
     """
     existing = _names(text, "apps")
     if unknown := [each for each in folders if each not in existing]:
-        available = f"; available: {', '.join(map(str, existing))}" if existing else ""
-        raise UsageError(f"'{unknown[0]}' does not exist in apps of {path.name}{available}")
+        raise unknown_name("app", unknown[0], existing, next="ucp app list")
 
     def change(content: Any, _: Callable[[], Any]) -> None:
         for app, folder in folders.items():
@@ -158,11 +158,7 @@ def with_state(text: str, names: Iterable[str], state: str, path: Path) -> tuple
     """
     wanted, existing = list(names), _names(text, "environments")
     if unknown := [each for each in wanted if each not in existing]:
-        available = f"; available: {', '.join(map(str, existing))}" if existing else ""
-        raise UsageError(
-            f"'{unknown[0]}' does not exist in environments of {path.name}{available}",
-            next="ucp env list",
-        )
+        raise unknown_name("environment", unknown[0], existing, next="ucp env list")
     indexes = [existing.index(each) for each in wanted]
 
     def change(content: Any, _: Callable[[], Any]) -> None:

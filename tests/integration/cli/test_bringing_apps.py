@@ -287,7 +287,7 @@ def test_refused_app_leaves_nothing_behind(
         ucp(workspace, "app", "add", "web", "--path", str(tmp_path / "theirs"))
     with pytest.raises(UcpError, match="no manifests"):
         ucp(workspace, "app", "add", "web", "--path", str(write(tmp_path / "x", {"a.md": ""})))
-    with pytest.raises(UcpError, match="unknown environment qa"):
+    with pytest.raises(UcpError, match="unknown environment 'qa'"):
         ucp(workspace, "app", "add", "web", "--path", str(tmp_path / "theirs"), "--values", "qa=x")
     values = str(write(tmp_path / "y", {"v.yaml": "a: 1\n"}) / "v.yaml")
     with pytest.raises(UcpError, match="--values is only for Helm charts"):

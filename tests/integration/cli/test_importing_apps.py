@@ -140,7 +140,7 @@ def test_selected_apps_of_a_folder_are_added_in_one_commit(
     before, refs, commits = everything(workspace), remote_refs(workspace), clone.history("HEAD")
     with pytest.raises(UcpError, match="no app is selected"):
         ucp(workspace, "app", "import", source)
-    with pytest.raises(UcpError, match="unknown app api; found: shop, web"):
+    with pytest.raises(UcpError, match="unknown app 'api'; available: shop, web"):
         ucp(workspace, "app", "import", source, "--app", "api")
     with pytest.raises(UcpError, match="queries a git host"):
         ucp(workspace, "app", "import", source, "--app", "previews")
@@ -354,7 +354,7 @@ def test_app_that_the_check_refuses_can_be_left_out(
         assert everything(workspace) == before
     with pytest.raises(UsageError, match="leaves out all"):
         ucp(workspace, *words, "--skip-app", "bad", "--skip-app", "web")
-    with pytest.raises(UsageError, match="no such app was found; found: bad, web"):
+    with pytest.raises(UsageError, match="unknown app 'none'; available: bad, web"):
         ucp(workspace, *words, "--skip-app", "none")
     ucp(workspace, *words, "--skip-app", "bad")
     assert apps_of(workspace)[-1] == "web"

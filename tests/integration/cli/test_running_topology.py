@@ -316,7 +316,7 @@ def test_interrupted_removal_of_an_app_is_continued(running: Workbench) -> None:
     said = running.ucp("app", "remove", "web", "--yes").stderr
     assert "web is no longer in ucp.yaml: its removal is continued" in said
     assert not project.exists()
-    assert "does not exist" in running.ucp("app", "remove", "web", "--yes", expect=2).stderr
+    assert "unknown app 'web'" in running.ucp("app", "remove", "web", "--yes", expect=2).stderr
 
 
 @pytest.mark.usefixtures("started_with_a_database")

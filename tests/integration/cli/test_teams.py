@@ -213,7 +213,7 @@ def test_refused_team_or_claim_leaves_nothing_behind(
     assert ucp("claim new database orders") == 2, "there is no team"
     assert ucp("team remove shop") == 2
     said = capsys.readouterr().err
-    assert "does not exist in teams" in said
+    assert "unknown team" in said
     assert "next: ucp team list" in said
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.errors import UsageError
 from k8s_ucp.inspect.events import EventScope, Filter, merged, newest
 from tests.unit.inspect.snapshots import TOPOLOGY
 
@@ -48,6 +49,15 @@ def test_app_and_environment_of_an_event_are_found(
 ) -> None:
     line = SCOPE.line(cluster, event(*about))
     assert (line["cluster"], line["app"], line["environment"]) == (cluster, app, environment)
+
+
+def test_names_of_apps_and_environments_that_do_not_exist_are_refused() -> None:
+    for app, environment in (("echo", "stage"), ("shop", "lab"), ("", "")):
+        SCOPE.check(app, environment)
+    with pytest.raises(UsageError, match="unknown app 'ecco'; available: echo, shop"):
+        SCOPE.check("ecco", "stage")
+    with pytest.raises(UsageError, match="unknown environment 'qa'; available: lab, prod, stage"):
+        SCOPE.check("", "qa")
 
 
 def test_events_with_different_timestamp_fields_are_sorted_by_time() -> None:

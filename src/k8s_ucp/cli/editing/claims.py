@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 import typer
@@ -21,10 +22,11 @@ from k8s_ucp.cli.command import (
 from k8s_ucp.cli.editing.deletion import open_core
 from k8s_ucp.cli.editing.teams import open_team, team_of
 from k8s_ucp.cli.topology_selection import declared_topology, environment_names, team_names
-from k8s_ucp.errors import UsageError, some_of
+from k8s_ucp.errors import UsageError, some_of, unknown_name
 from k8s_ucp.gitops.manifests.yaml_text import dump_all, part
 from k8s_ucp.gitops.render.values.claims import (
     EMPTY_FOLDER,
+    FOLDER,
     KINDS,
     README,
     ClaimRequest,
@@ -160,10 +162,9 @@ def remove(
 
     def change(files: Mapping[str, bytes]) -> Mapping[str, bytes | None]:
         if path not in files:
-            raise UsageError(
-                f"{path} does not exist in the repository of the team {whose.name}",
-                next="ucp claim list",
-            )
+            claims = sorted(each for each in files if each.startswith(FOLDER) and each != README)
+            known = [PurePath(each).stem.removeprefix(f"{whose.name}-") for each in claims]
+            raise unknown_name("claim", name, known, next="ucp claim list")
         if others := _others(path, files[path], full):
             raise UsageError(
                 f"{path} contains more than the claim {full}, which would be deleted with it, with "
@@ -224,7 +225,7 @@ def _environment(topology: Topology, name: str | None) -> Environment:
         raise UsageError("ucp.yaml has no environment", next="ucp env add NAME")
     found = environments.get(name) if name else next(iter(environments.values()))
     if found is None:
-        raise UsageError(f"unknown environment '{name}'; available: {', '.join(environments)}")
+        raise unknown_name("environment", name, [*environments], next="ucp env list")
     return found
 
 
@@ -241,7 +242,7 @@ def _check_provider(name: str | None) -> None:
 
     known = list(database_providers())
     if name and name not in known:
-        raise UsageError(f"unknown provider '{name}'; available: {', '.join(known)}")
+        raise unknown_name("provider", name, known)
 
 
 def _others(path: str, content: bytes, name: str) -> list[str]:

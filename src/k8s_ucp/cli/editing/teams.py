@@ -45,7 +45,7 @@ from k8s_ucp.cli.editing.topology_edit import (
 from k8s_ucp.cli.git_credentials import git_credential
 from k8s_ucp.cli.topology_selection import declared_topology, team_names
 from k8s_ucp.engine.journal import Journal
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, unknown_name
 from k8s_ucp.gitops.publish.team_repository import TeamRepository, fill, open_team_repository
 from k8s_ucp.gitops.render.repositories import TeamStart, render_team
 from k8s_ucp.gitops.render.values.claims import FOLDER, ClaimRequest, check_is_composed
@@ -248,7 +248,7 @@ def team_of(topology: Topology, name: str | None) -> Team:
             f"the team is not specified{known}" if teams else "ucp.yaml has no team",
             next="--team NAME" if teams else "ucp team add NAME",
         )
-    raise UsageError(f"'{name}' does not exist in teams of ucp.yaml{known}", next="ucp team list")
+    raise unknown_name("team", name, [*teams], next="ucp team list")
 
 
 def open_team(call: Invocation, topology: Topology, team: Team) -> TeamRepository:

@@ -97,6 +97,8 @@ def show(
     call = invocation(ctx)
     context = chosen_view(call)
     scope, not_asked = _scope(context)
+    if scope.core not in not_asked:  # else only the names in ucp.yaml are known
+        scope.check(of_app, environment)
     wanted = Filter(of_app, environment, about)
     files = {name: context.state.kubeconfig(name) for name in (scope.core, *scope.environments)}
     found = _listed(files, not_asked)

@@ -10,7 +10,7 @@ from k8s_ucp.cli.command import Output, declare, examples, invocation, notation,
 from k8s_ucp.cli.topology_selection import chosen_view, cluster_names
 from k8s_ucp.clusters.user_contexts import change_file, merged, own_file, refuse_others
 from k8s_ucp.context import TopologyView
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, unknown_name
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.reconciler.access.authenticators.base import EXEC_PLUGINS, NoAccess
 from k8s_ucp.reconciler.access.kubeconfig import read
@@ -173,10 +173,7 @@ def _cluster(context: TopologyView, name: str) -> str:
         )
     short = [each.removeprefix(f"{context.topology.name}-") for each in known]
     meant = nearest(name, [*known, *short]) or known[0]
-    raise UsageError(
-        f"the cluster {name} does not exist; available: {', '.join(known)}",
-        next=f"ucp kubeconfig {meant}",
-    )
+    raise unknown_name("cluster", name, known, next=f"ucp kubeconfig {meant}")
 
 
 def renamed(config: dict[str, Any], name: str) -> dict[str, Any]:

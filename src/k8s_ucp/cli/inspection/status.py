@@ -29,7 +29,7 @@ from k8s_ucp.components.watcher import NAME as WATCHER
 from k8s_ucp.context import TopologyView
 from k8s_ucp.engine import journal
 from k8s_ucp.engine.journal import RunRecord
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, unknown_name
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.inspect import cluster_snapshot, status
 from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot, ComponentStatus
@@ -137,9 +137,10 @@ def _selected(summary: Status, name: str, topology: Topology) -> Status:
         ]
         return {**summary, **{what: [] for what in parts}, "applications": missing}
     names += [each["name"] for what in parts for each in summary[what]]
-    raise UsageError(
-        f"{name} is not an app, environment, component or mirror of {topology.name}: "
-        + ", ".join(dict.fromkeys(names)),
+    raise unknown_name(
+        "app, environment, component or mirror",
+        name,
+        [*dict.fromkeys(names)],
         next=f"ucp status {nearest(name, names) or ''}".strip(),
     )
 

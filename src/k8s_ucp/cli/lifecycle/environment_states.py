@@ -27,7 +27,7 @@ from k8s_ucp.cli.editing.topology_edit import (
 from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.planned_change import PlannedChange
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, unknown_name
 from k8s_ucp.inspect.cluster_deletion import ClusterDeletion
 from k8s_ucp.topology.edit import with_state
 
@@ -96,10 +96,7 @@ def chosen_environments(topology: Topology, names: Iterable[str]) -> list[Enviro
     wanted = set(names)
     known = [each.name for each in topology.spec.environments]
     if unknown := sorted(wanted - set(known)):
-        raise UsageError(
-            f"the environment {unknown[0]} is not in ucp.yaml; available: {', '.join(known)}",
-            next="ucp env list",
-        )
+        raise unknown_name("environment", unknown[0], known, next="ucp env list")
     return [each for each in topology.spec.environments if each.name in wanted]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal
 
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
@@ -376,7 +376,7 @@ def _chart(overlay: Overlay, intent: Intent, typed: str) -> str:
         return charts[names.index(typed)].name
     if typed or not charts:
         problem = f"no chart {typed}" if typed else "no chart whose version can be promoted"
-        raise UcpError(f"{overlay.path} has {problem}", next=nearest(typed, names))
+        raise UsageError(f"{overlay.path} has {problem}", next=nearest(typed, names))
     if len(charts) > 1:
         choice = ["--chart-version", f"{names[0]}={intent.charts[typed]}"]
         raise UsageError(
@@ -437,7 +437,7 @@ def _find(overlay: Overlay, typed: str) -> str:
         )
     known = [each.name for each in images]
     path = f"targets: [{{image: {typed}, path: image.tag}}]"
-    raise UcpError(
+    raise UsageError(
         f"{overlay.path} has no image {typed}",
         next=_nearest_image(typed, known)
         if known

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import LISTED, UsageError, some_of
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
@@ -34,9 +34,8 @@ class UnknownName(UsageError):
 
     def __init__(self, message: str, typed: str, known: Sequence[str]) -> None:
         self.typed, self.meant = typed, _similar(typed, known)
-        available = f"; available: {', '.join(known) or 'none'}"
         super().__init__(
-            message if self.meant else f"{message}{available}",
+            f"{message}; available: {some_of(known, LISTED) or 'none'}",
             next=f"did you mean {self.meant}?" if self.meant else "ucp app list",
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k8s_ucp import names
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, UsageError, unknown_name
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, NotFound, Object, annotations_of
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.access.sources import OwnerRef
@@ -22,11 +22,11 @@ def registered(kube: Kube) -> dict[str, Registration]:
 
 
 def registration_of(kube: Kube, cluster: str) -> Registration:
-    """A cluster that we registered. Raises KubeError, or UcpError that lists all of them."""
+    """A cluster that we registered. Raises KubeError, or UsageError that lists all of them."""
     known = registered(kube)
     if cluster not in known:
         present = ", ".join(sorted(known)) or "none"
-        raise UcpError(
+        raise UsageError(
             f"cluster {cluster} is not registered by ucp; registered: {present}", next="ucp status"
         )
     return known[cluster]
@@ -46,11 +46,8 @@ def forget(kube: Kube, registration: Registration, by: str = PERSON) -> None:
 
 def undo_teardown(kube: Kube) -> list[str]:
     """Remove the annotations of a teardown, and keep those of people. Raises UcpError."""
-    local = kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
-    clusters = {each["metadata"]["name"] for each in local}
-    clusters |= {e["owner"]["name"].removesuffix("-kubeconfig") for e in read_notes(kube).values()}
     found = []
-    for cluster in sorted(clusters):
+    for cluster in _declared(kube):
         removed = [_annotate(kube, each, None, of=TEARDOWN) for each in _owners(kube, cluster)]
         found += [cluster] if any(removed) else []
     return found
@@ -61,8 +58,20 @@ def undo(kube: Kube, cluster: str) -> None:
     for owner in _owners(kube, cluster):
         if _annotate(kube, owner, None):
             return
+    if cluster not in (known := _declared(kube)):
+        raise unknown_name("cluster", cluster, known, next="ucp status")
     raise UcpError(
         f"cluster {cluster} was not deregistered with `ucp clusters forget`", next="ucp doctor"
+    )
+
+
+def _declared(kube: Kube) -> list[str]:
+    """Names of the clusters whose owners can be annotated. Raises KubeError."""
+    local = kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
+    noted = (each["owner"]["name"] for each in read_notes(kube).values())
+    return sorted(
+        {each["metadata"]["name"] for each in local}
+        | {each.removesuffix("-kubeconfig") for each in noted}
     )
 
 

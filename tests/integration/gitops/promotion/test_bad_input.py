@@ -46,7 +46,7 @@ def refused(repository: AppRepository, ucp: Ucp) -> Callable[..., Result]:
         (("echo", "--env", "prod", "--tag", "1", "--require-env", "qa"), 2, "environment qa"),
         (("echo", "--env", "stage", "--tag", "1", "--require-env", "stage"), 2, "also the target"),
         (("echo", "--env", "stage", "--from", "stage"), 2, "also the target environment"),
-        (("echo", "--env", "stage", "--image", "redis=1"), 1, "no image redis"),
+        (("echo", "--env", "stage", "--image", "redis=1"), 2, "no image redis"),
         (("echo", "--env", "stage", "--image", "redis"), 2, "NAME=TAG"),
         (("echo", "--env", "stage", "--image", "a=1", "--image", "a=2"), 2, "twice"),
         (("echo", "--env", "stage"), 2, "the tag to promote is not specified"),

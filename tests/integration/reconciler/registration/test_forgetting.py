@@ -7,7 +7,7 @@ import time
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.kube import (
     CLUSTER_ROLE_BINDING,
     NAMESPACE,
@@ -116,3 +116,5 @@ def test_unknown_and_foreign_clusters_cannot_be_forgotten(world: Clusters) -> No
             forget(world, name)
     with pytest.raises(UcpError, match="cluster demo-stage was not deregistered"):
         forced_deregistration.undo(world.core, "demo-stage")
+    with pytest.raises(UsageError, match="unknown cluster 'other'; available: demo-stage"):
+        forced_deregistration.undo(world.core, "other")

@@ -45,7 +45,7 @@ def test_nobody_is_asked_about_a_cluster_that_is_not_registered(
 ) -> None:
     monkeypatch.setattr(clusters, "chosen_view", lambda _: SimpleNamespace(kube=None))
     monkeypatch.setattr(forced_deregistration, "registered", lambda _: {})
-    assert main.run(["clusters", "forget", "demo-moon"]) == 1
+    assert main.run(["clusters", "forget", "demo-moon"]) == 2
     said = capsys.readouterr().err
     assert "cluster demo-moon is not registered by ucp; registered: none" in said
     assert "terminal" not in said

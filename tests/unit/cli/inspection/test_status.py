@@ -35,7 +35,7 @@ def test_an_app_without_applications_is_listed_as_unknown() -> None:
 
 
 def test_an_unknown_name_suggests_the_nearest_one() -> None:
-    with pytest.raises(UsageError, match="ecco is not an app, environment") as error:
+    with pytest.raises(UsageError, match="component or mirror 'ecco'; available: echo") as error:
         _selected(NOTHING, "ecco", TOPOLOGY)
     assert error.value.next == "ucp status echo"
 

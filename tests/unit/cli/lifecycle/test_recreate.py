@@ -54,8 +54,11 @@ def test_a_protected_environment_is_refused() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["stop", "--env", "moon", "--yes"], "the environment moon is not in ucp.yaml"),
-        (["recreate", "--env", "moon", "--yes"], "the environment moon is not in ucp.yaml"),
+        (["stop", "--env", "moon", "--yes"], "unknown environment 'moon'; available: stage"),
+        (
+            ["recreate", "--env", "moon", "--yes"],
+            "unknown environment 'moon'; available: stage",
+        ),
         (["stop", "--env", "stage", "--abandon", "demo-core"], "mutually exclusive"),
         (["recreate", "--env", "stage", "--yes"], "is not responding; nothing was changed"),
         (["recreate"], "to recreate demo-core from does not exist"),

@@ -293,7 +293,7 @@ class TestSeveralImages:
     def test_an_unknown_image_suggests_the_nearest_one(self) -> None:
         with pytest.raises(UcpError, match="no image wbe") as found:
             decide(self.there, intent(images={"wbe": Pin("2")}))
-        assert found.value.next == "did you mean web?"
+        assert (found.value.next, found.value.exit_code) == ("did you mean web?", 2)
 
     def test_an_unknown_image_suggests_one_with_the_word_in_its_last_component(self) -> None:
         names = ("postgres", "team/app_vote", "team/frontend")
@@ -349,7 +349,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("app", "env", "message", "advice"),
         [
-            ("ehco", "stage", "the app ehco does not exist", "did you mean echo?"),
+            ("ehco", "stage", "ehco does not exist in .*; available: echo", "did you mean echo?"),
             ("echo", "stagee", "no overlay for the environment stagee", "did you mean stage?"),
             ("zzz", "stage", "zzz does not exist in .*; available: echo", "ucp app list"),
         ],

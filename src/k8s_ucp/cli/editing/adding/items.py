@@ -22,7 +22,7 @@ from k8s_ucp.cli.editing.adding.overlays import (
     refuse_environment_folders,
 )
 from k8s_ucp.cli.plan_runner import EditKept, end_like_ctrl_c
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
@@ -215,8 +215,7 @@ def _by_environment(words: tuple[str, ...], environments: list[str], flag: str) 
         if not equals:
             found = {**dict.fromkeys(environments, word), **found}
         elif name not in environments:
-            known = ", ".join(environments)
-            raise UsageError(f"{flag} {word}: unknown environment {name}; available: {known}")
+            raise unknown_name("environment", name, environments, next=f"{flag} ENV={value}")
         else:
             found[name] = value
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.editing.adding.items import parsed_item
 from k8s_ucp.cli.editing.imports.selection import NAMED, refused
-from k8s_ucp.errors import UsageError, some_of
+from k8s_ucp.errors import UsageError, some_of, unknown_name
 from k8s_ucp.gitops.imports.environment_mapping import unmapped
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable, free_name
 from k8s_ucp.topology.problems import some
@@ -94,6 +94,15 @@ def by_app(words: Sequence[str], flag: str) -> dict[str, list[str]]:
     return found
 
 
+def refuse_unknown(found: Discovery, keys: Mapping[str, Mapping[str, list[str]]]) -> None:
+    """Refuse flags for apps that were not found. keys: {key: {app: values}}. Raises UsageError."""
+    names = [each.name for each in found.findings]
+    known = {*names, *(each.name for each in found.refusals)}
+    for name in (each for values in keys.values() for each in values):
+        if name not in known:
+            raise unknown_name("app", name, names)
+
+
 def pick_apps(
     found: Discovery,
     names: tuple[str, ...],
@@ -111,7 +120,7 @@ def pick_apps(
             why = next((each for each in found.refusals if each.name == name), None)
             if why:
                 raise UsageError(f"{name} can't be added: {why.reason}", next=why.advice)
-            raise UsageError(f"unknown app {name}; found: {', '.join(by_name) or 'none'}")
+            raise unknown_name("app", name, [*by_name])
     if not by_name:
         advice = (each.advice for each in found.refusals if "ucp app add" in each.advice)
         raise UsageError(
@@ -122,7 +131,7 @@ def pick_apps(
         )
     for name in left_out:
         if not by_name.pop(name, None) and name not in {each.name for each in found.refusals}:
-            raise UsageError(f"--skip-app {name}: no such app was found; found: {some([*by_name])}")
+            raise unknown_name("app", name, [*by_name])
     if not by_name:
         raise UsageError("--skip-app leaves out all apps that were found; nothing was changed")
     if names:

@@ -21,6 +21,7 @@ from k8s_ucp.cli.editing.imports.choices import (
     given_mapping,
     given_names,
     pick_apps,
+    refuse_unknown,
     renamed,
     without_taken,
 )
@@ -157,6 +158,7 @@ def import_apps(
     found = without_taken(renamed(found, names), topology)
     if output is Output.table:
         show_found(call, found)
+    refuse_unknown(found, keys)
     wanted = tuple(names.get(each, each) for each in app or ())
     left_out = [names.get(each, each) for each in skip_app or ()]
     picked = pick_apps(found, wanted, left_out, every=every, dry_run=dry_run)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp.cli import questions
-from k8s_ucp.cli.editing.imports.choices import complete_mapping, proposed_flags
+from k8s_ucp.cli.editing.imports.choices import complete_mapping, proposed_flags, refuse_unknown
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.imports.findings import DiscoveredApp
+from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery
 
 
 def test_names_of_environments_in_proposed_flags_are_quoted_for_a_shell() -> None:
@@ -43,3 +43,10 @@ def test_flags_for_many_environments_can_be_pasted(monkeypatch: pytest.MonkeyPat
         "map those that you want, and leave out all others: --map production=prod --skip-env '*'; "
         "or import single apps with --app NAME"
     )
+
+
+def test_flags_for_apps_that_were_not_found_are_refused() -> None:
+    found = Discovery((DiscoveredApp("web", "kustomize", "web"),))
+    refuse_unknown(found, {"namespace": {"web": ["shop"]}})
+    with pytest.raises(UsageError, match="unknown app 'wbe'; available: web"):
+        refuse_unknown(found, {"namespace": {"wbe": ["shop"]}})

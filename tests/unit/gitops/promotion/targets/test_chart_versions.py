@@ -175,7 +175,7 @@ def test_the_version_of_a_chart_in_a_kustomization_is_one_line() -> None:
     ]
     with pytest.raises(UcpError, match="no chart wob") as error:
         promote(there, "1.2.0", chart="wob")
-    assert error.value.next == "did you mean web?"
+    assert (error.value.next, error.value.exit_code) == ("did you mean web?", 2)
 
 
 @pytest.mark.parametrize("text", ["", "latest", "~1.2", "1.2.x", ">=1", "1.2.3\n", "a/b"])
