@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.clouds import CLOUDS, CredentialForm, is_token, read_object
-from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing, UcpError
+from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing, UcpError, command_line
 from k8s_ucp.process import run
 from k8s_ucp.redaction import HIDDEN
 from k8s_ucp.workspace.files import ExposedFile, read_private_text
@@ -154,12 +154,16 @@ def _from_onepassword(cloud: str, reference: str) -> str:
     except (CommandFailed, DeadlineExceeded) as error:
         # Its output is left out, because it may contain part of the secret.
         ended = "timed out" if isinstance(error, DeadlineExceeded) else "it failed"
-        raise BadCredential(f"{what}: {ended}", next=f"op read '{reference}'") from None
+        raise BadCredential(
+            f"{what}: {ended}", next=command_line("op", "read", reference)
+        ) from None
 
 
 def _bad(cloud: str, ref: CredentialRef, why: str, form: CredentialForm) -> BadCredential:
     if ref.file:
-        advice = f"write it to this file (chmod 600 '{ref.file}'), or set another source"
+        advice = (
+            f"write it to this file ({command_line('chmod', 600, ref.file)}), or set another source"
+        )
     else:
         advice = "set the variable, or set another source"
     return BadCredential(

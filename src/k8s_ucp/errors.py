@@ -8,6 +8,7 @@ is reported as one (exit code 3). Messages never contain a secret: the packages 
 from __future__ import annotations
 
 import errno
+import shlex
 from collections.abc import Iterable, Sequence
 
 NEXT_STEP = "; next: "
@@ -22,6 +23,11 @@ def some_of(names: Sequence[object], shown: int = 5) -> str:
     """The first few names, and how many more there are, so that a message fits on a screen."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(map(str, names[:shown])) + more
+
+
+def command_line(*words: object) -> str:
+    """A command to type in a shell: paths may contain spaces, quotes and apostrophes."""
+    return shlex.join(map(str, words))
 
 
 def advise_space(error: OSError) -> str | None:

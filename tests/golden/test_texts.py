@@ -141,6 +141,8 @@ def _text(node: ast.expr) -> str:
         return "".join(parts)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return _text(node.left) + _text(node.right)
+    if isinstance(node, ast.Call) and _name(node.func) == "command_line":
+        return f"{{{ast.unparse(node)}}}"
     if isinstance(node, ast.IfExp):
         return f"{_text(node.body)} | {_text(node.orelse)}"
     return ""

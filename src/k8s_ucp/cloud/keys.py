@@ -11,7 +11,7 @@ import string
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.workspace import make_private_folder, write_private_json
 
 _LETTERS = string.ascii_uppercase + "234567"
@@ -48,7 +48,8 @@ def read_keys(folder: Path) -> CloudKeys:
         # The running cloud and the core have the lost ones.
         raise UcpError(
             f"the keys of the simulated cloud in {_file(folder)} are corrupt",
-            next=f"rm '{_file(folder)}'; ucp stop; ucp start, which creates new ones",
+            next=command_line("rm", _file(folder))
+            + "; ucp stop; ucp start, which creates new ones",
         ) from None
 
 

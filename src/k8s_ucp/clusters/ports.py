@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.locks import locked
 from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_json
@@ -134,7 +134,8 @@ class Ports:
         except (ValueError, AttributeError, TypeError) as error:
             raise UcpError(
                 f"the port registry {self._file} is corrupt: {error}",
-                next=f"rm '{self._file}' (running clusters register their ports again)",
+                next=command_line("rm", self._file)
+                + " (running clusters register their ports again)",
             ) from error
 
 

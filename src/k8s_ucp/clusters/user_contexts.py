@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from k8s_ucp.clusters.user_kubeconfig import users_files
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.loopback import is_loopback
 from k8s_ucp.workspace import write_private_file
 
@@ -130,9 +130,8 @@ def _kubectl_locked(path: Path) -> Iterator[None]:
             if time.monotonic() > until:
                 raise UcpError(
                     f"{path} is locked by another program: {lock} exists",
-                    next=(
-                        f"wait for it; if the lock is left over from a killed kubectl: rm '{lock}'"
-                    ),
+                    next="wait for it; if the lock is left over from a killed kubectl: "
+                    + command_line("rm", lock),
                 ) from error
         time.sleep(0.05)
     try:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import base64
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, command_line
 from k8s_ucp.kube import current_context, read_kubeconfig
 from k8s_ucp.workspace import home_folder
 
@@ -94,7 +93,7 @@ def _refuse_plugins(user: Mapping[str, Any], context: str) -> None:
     if not plugin:
         return
     program = plugin.get("command") or plugin.get("name") if isinstance(plugin, dict) else plugin
-    kubectl = f"kubectl --context {shlex.quote(context)}"
+    kubectl = command_line("kubectl", "--context", context)
     raise UcpError(
         f"the context {context} uses the credential plugin {program}, which ucp does "
         "not run; a token or a client certificate is required",

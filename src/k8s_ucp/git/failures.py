@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.redaction import USERINFO
 
 _KEPT_LINES = 12
@@ -203,7 +203,7 @@ def classify(action: str, where: str, output: str, folder: str = "") -> GitFaile
             return kind(message, next=_LOCKED if left else _PUSH_ADVICE[kind])
     for kind, pattern, advice in _CLASSES:
         if re.search(pattern, output, re.IGNORECASE):
-            safe = f"git config --global --add safe.directory '{folder}'"
+            safe = command_line("git", "config", "--global", "--add", "safe.directory", folder)
             return kind(message, next=advice.format(safe=safe))
     return GitFailed(message)
 

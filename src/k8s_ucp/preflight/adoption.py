@@ -6,7 +6,6 @@ incompatible settings are refused, settings that could be better are noted.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from k8s_ucp.components.adoption.adopted import (
 from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
 from k8s_ucp.context import StartContext, TopologyView
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.kube import APPLICATION_SET, CONFIG_MAP, CRD, Kube, KubeError, NotFound, Object
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.required import relied_on
@@ -107,7 +106,7 @@ def check_adopted(context: StartContext) -> None:
 
 def kubectl(context: TopologyView) -> str:
     """kubectl with the context of the core cluster, for advice."""
-    return f"kubectl --context {shlex.quote(str(context.topology.spec.core.context))}"
+    return command_line("kubectl", "--context", context.topology.spec.core.context)
 
 
 def _check_installation(context: StartContext, core: AdoptedCore, found: Installation) -> None:

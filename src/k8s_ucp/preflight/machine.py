@@ -15,7 +15,7 @@ from k8s_ucp.clusters.local import core_request, environment_requests
 from k8s_ucp.components.cloud import missing_packages
 from k8s_ucp.context import StartContext, TopologyView
 from k8s_ucp.credentials import exposed_files
-from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
+from k8s_ucp.errors import ProgramMissing, UcpError, UsageError, command_line
 from k8s_ucp.process import INOTIFY, available_memory, check_inotify, find_program
 from k8s_ucp.providers import PROVIDERS, offered_cores
 from k8s_ucp.tools.catalogue import CATALOGUE
@@ -149,14 +149,15 @@ def check_folders(context: TopologyView) -> None:
         if free < FREE_MEGABYTES:
             raise UcpError(
                 f"not enough disk space for {existing}: {free} MB free, {FREE_MEGABYTES} MB needed",
-                next=f"free disk space (df -h '{existing}')",
+                next=f"free disk space ({command_line('df', '-h', existing)})",
             )
         files = os.statvfs(existing)
         # File systems without a limit report 0 of 0.
         if files.f_files and files.f_favail < FREE_FILES:
             raise UcpError(
                 f"not enough inodes for {existing}: {files.f_favail} free, {FREE_FILES} needed",
-                next=f"delete files that are no longer needed (df -i '{existing}')",
+                next="delete files that are no longer needed "
+                f"({command_line('df', '-i', existing)})",
             )
 
 
@@ -202,10 +203,9 @@ def check_credentials(context: StartContext) -> None:
     """Check that only the user can read credential files."""
     folder = context.workspace.credentials
     if wide := exposed_files(folder):
-        files = " ".join(f"'{each}'" for each in wide)
         raise UcpError(
             f"other users can read {', '.join(each.name for each in wide)} in {folder}",
-            next=f"chmod 600 {files}",
+            next=command_line("chmod", 600, *wide),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 from pathlib import Path
 
@@ -137,7 +138,7 @@ def test_credential_that_other_users_can_read_is_refused(world: Workbench) -> No
     (folder / "gcp.json").chmod(0o644)
     ended = world.ucp_here("start", "--yes", expect=1)
     assert "other users can read gcp.json" in ended.stderr
-    assert f"chmod 600 '{folder / 'gcp.json'}'" in ended.stderr
+    assert f"chmod 600 {shlex.quote(str(folder / 'gcp.json'))}" in ended.stderr
     assert "canary" not in ended.stderr
     assert files(world) == ["creds", "creds/README.md", "creds/gcp.json"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import typer
 
 from k8s_ucp.cli import main, tools
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.inspect.doctor.advice import NEXT, NEXT_BY_KIND
 from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED
 from k8s_ucp.tools.installer import Installer
@@ -44,6 +45,22 @@ def texts(node: ast.AST) -> Iterator[str]:
         )
     elif isinstance(node, ast.IfExp):
         yield from (*texts(node.body), *texts(node.orelse))
+
+
+def test_paths_in_suggested_commands_are_quoted_for_a_shell() -> None:
+    """Quotes in the text itself end at an apostrophe in the path."""
+    unsafe = re.compile(r"\b(?:chmod|config|cp|curl|df|mv|op read|rm)\b[ \w.-]*'\{\}'")
+    found = [
+        (path, text)
+        for path, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for text in texts(node)
+        if unsafe.search(text)
+    ]
+    assert not found
+    path = "/srv/o'neil's work/ports.json"
+    assert shlex.split(command_line("rm", "-r", path)) == ["rm", "-r", path]
 
 
 def command(words: list[str]) -> tuple[Any, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,6 @@ def test_corrupt_keys_are_refused_with_the_command_that_replaces_them(
     file.write_text(content)
     with pytest.raises(UcpError, match="are corrupt") as caught:
         settle_keys(tmp_path)
-    assert f"rm '{file}'" in (caught.value.next or "")
+    assert f"rm {shlex.quote(str(file))}; " in (caught.value.next or "")
     file.unlink()
     assert settle_keys(tmp_path) != kept

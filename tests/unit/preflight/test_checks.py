@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -252,7 +253,7 @@ def test_credential_files_readable_by_other_users_are_refused(
     (folder / "gcp.json").chmod(mode)
     error = refused(check_machine.check_credentials, context)
     assert "can read gcp.json" in error.message
-    assert error.next == f"chmod 600 '{folder / 'gcp.json'}'"
+    assert error.next == shlex.join(["chmod", "600", str(folder / "gcp.json")])
 
 
 def test_argo_cd_uses_the_read_only_credential(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 from k8s_ucp.clusters.embedded import kwokctl
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.stages import write_stages
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.workspace import write_private_file
 
 _HOME = re.compile(r"^( *)workDir: (.+(?:\n\1 +\S.*)*)$", re.MULTILINE)
@@ -139,7 +138,7 @@ def _refuse_copy(folder: ClusterFolder, former: Path) -> None:
             raise UcpError(
                 f"cluster {folder.name} is a copy of the one in {former}, with its ports and keys",
                 next="in the copy of the workspace, recreate the clusters from the repositories: "
-                f"rm -r {shlex.quote(str(folder.clusters.parent))}, then the same command",
+                f"{command_line('rm', '-r', folder.clusters.parent)}, then the same command",
             )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.workspace import write_private_file, write_private_json
 
 COMPONENTS = (
@@ -165,7 +165,7 @@ class ClusterFolder:
             f"the record of cluster {self.name} is {'corrupt' if corrupt else 'lost'} "
             f"({self.record_file}), and so is kwokctl's definition ({self.definition})",
             next="restore one of the two files; or delete the cluster's folder with its data, and "
-            f"recreate the cluster: rm -r '{self.root}'",
+            f"recreate the cluster: {command_line('rm', '-r', self.root)}",
         )
 
     def complete(self, record: Record) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from k8s_ucp.clusters.embedded import definition_edits, programs
 from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
 from k8s_ucp.clusters.embedded.processes import end_all
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.tools.toolbox import version_of
 from k8s_ucp.workspace import write_private_json
 
@@ -123,7 +123,7 @@ def begin_record(folder: ClusterFolder, record: Record, newer: str) -> None:
         except OSError as error:
             raise UcpError(
                 f"failed to delete {copy}, which an earlier upgrade left: {error.strerror}",
-                next=f"rm -r '{copy}', then run the command again",
+                next=f"{command_line('rm', '-r', copy)}, then run the command again",
             ) from error
     links = programs.links(folder)
     found = {name: link.readlink() for name, link in links.items() if link.is_symlink()}
@@ -165,7 +165,8 @@ def read_record(folder: ClusterFolder) -> UpgradeRecord | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UcpError(
             f"the upgrade record of cluster {folder.name} is corrupt: {folder.upgrade_record}",
-            next=f"if the cluster is healthy, delete it: rm '{folder.upgrade_record}'",
+            next="if the cluster is healthy, delete it: "
+            + command_line("rm", folder.upgrade_record),
         ) from error
 
 
@@ -187,7 +188,7 @@ def copy_data(folder: ClusterFolder, etcd: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
         raise UcpError(
             f"failed to copy the data of cluster {folder.name}: {error}",
-            next=f"free disk space (df -h '{folder.root}')",
+            next=f"free disk space ({command_line('df', '-h', folder.root)})",
         ) from error
 
 

@@ -6,7 +6,6 @@ cluster, `stop` and `delete` release it. adoption.py shows what adoption leaves 
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from k8s_ucp.cluster_provider import (
 from k8s_ucp.clusters.existing import adoption
 from k8s_ucp.clusters.existing.adoption import AdoptionRecord, read_record, write_record
 from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
-from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
+from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError, command_line
 from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable
 from k8s_ucp.locks import locked
 from k8s_ucp.loopback import is_loopback
@@ -133,7 +132,7 @@ class ExistingProvider:
                     f"{failed}: its record is not valid: {file}",
                     next="delete the mark on the cluster (kubectl -n "
                     f"{adoption.MARK_NAMESPACE} delete configmap {adoption.MARK}), then: "
-                    f"rm '{file}'",
+                    + command_line("rm", file),
                 )
             if record:
                 try:
@@ -143,7 +142,8 @@ class ExistingProvider:
                 except UcpError as error:
                     raise UcpError(
                         f"{failed}: {error.message}",
-                        next=f"fix the cause; if the cluster no longer exists: rm '{file}'",
+                        next="fix the cause; if the cluster no longer exists: "
+                        + command_line("rm", file),
                     ) from error
             self.forget(name)
 
@@ -217,18 +217,18 @@ class ExistingProvider:
     @contextmanager
     def _kube(self, name: str, context: str) -> Iterator[Kube]:
         kube = Kube(self._kubeconfig.config(context, name))
+        nodes = command_line("kubectl", "--context", context, "get", "nodes")
         try:
             yield kube
         except Unauthorized as error:
             raise UcpError(
                 f"the API server rejected the credential of the context {context}",
-                next="renew the credential and verify it: kubectl --context "
-                f"{shlex.quote(context)} get nodes",
+                next=f"renew the credential and verify it: {nodes}",
             ) from error
         except Unreachable as error:
             raise UcpError(
                 f"failed to reach the API server of the context {context}: {error.message}",
-                next=f"kubectl --context {shlex.quote(context)} get nodes",
+                next=nodes,
             ) from error
         finally:
             kube.close()

@@ -27,7 +27,7 @@ from pathlib import Path
 from k8s_ucp import process
 from k8s_ucp.components.component import PROBE_SECONDS
 from k8s_ucp.components.host.program import Program
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.workspace import make_private_folder, write_private_file, write_private_json
 
@@ -200,7 +200,8 @@ class PostgresServer:
         except FileNotFoundError as error:
             raise UcpError(
                 f"its data is not in {self._data}",
-                next=f"move it there, or start with an empty database: rm {self._record}",
+                next="move it there, or start with an empty database: "
+                + command_line("rm", self._record),
             ) from error
 
     def remove_stale_pid_file(self) -> None:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from k8s_ucp.components.host.supervisor_client import SupervisorClient, SupervisorSilent, peer
-from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.errors import DeadlineExceeded, UcpError, command_line
 from k8s_ucp.process import (
     ProcessIdentity,
     identify,
@@ -105,7 +105,8 @@ class Supervisord:
         if not stat.S_ISSOCK(kind):
             raise UcpError(
                 f"{self.socket} exists and is not a socket, but is needed for supervisord",
-                next=f"inspect it, delete it (rm -r {self.socket}), then run the command again",
+                next=f"inspect it, delete it ({command_line('rm', '-r', self.socket)}), then "
+                "run the command again",
             )
         if folder := self.moved_to():
             moved = folder.parents[2]

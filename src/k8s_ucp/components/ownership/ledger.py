@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.components.manifests import Manifest
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.kube import Kube, NotFound, Object
 from k8s_ucp.workspace import write_private_json
 
@@ -60,7 +60,7 @@ class Ledger:
         except (OSError, ValueError, TypeError) as error:
             raise UcpError(
                 f"{self._path}, the record of ucp's objects on the core cluster, is corrupt",
-                next=f"rm '{self._path}' && ucp start (rewrites it)",
+                next=f"{command_line('rm', self._path)} && ucp start (rewrites it)",
             ) from error
 
     def add(self, entries: Iterable[LedgerEntry]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.workspace import write_private_json
 
 
@@ -51,7 +51,8 @@ class AbandonedRecord:
         except (OSError, ValueError, TypeError) as error:
             raise UcpError(
                 f"{self._path}, the record of abandoned resources, is corrupt",
-                next=f"look in the clouds' consoles for what is left, then: rm '{self._path}'",
+                next="look in the clouds' consoles for what is left, then: "
+                + command_line("rm", self._path),
             ) from error
 
     def add(self, found: Iterable[AbandonedResource]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.kube import Object, annotations_of
 from k8s_ucp.managed.external import Declared
 from k8s_ucp.managed.policies import policies_of
@@ -93,7 +93,8 @@ class CloudRecord:
         except (OSError, ValueError, TypeError) as error:
             raise UcpError(
                 f"{self._path}, the record of what is deleted in clouds, is corrupt",
-                next=f"rm '{self._path}', then look in the clouds' consoles for what is left",
+                next=command_line("rm", self._path)
+                + ", then look in the clouds' consoles for what is left",
             ) from error
 
     def add(self, items: Iterable[Object]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp import locks
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 
 COMMITTED = Path(__file__).with_name("releases.lock.json")
 USERS = "releases.lock.json"
@@ -69,7 +69,7 @@ class ReleaseLocks:
                 f"{self._path}, the checksums of installed releases, is corrupt",
                 next=(
                     "restore it from a backup, or delete it to trust the publishers again: "
-                    f"rm '{self._path}'"
+                    + command_line("rm", self._path)
                 ),
             ) from error
         return dict(known)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qs
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, command_line
 
 SSH = re.compile(r"[\w.-]+@[\w.-]+:.+")
 """A git URL in scp's short form."""
@@ -117,7 +117,7 @@ def _repository(app: str, url: str) -> dict[str, str]:
     if _MANIFEST.fullmatch(address):
         raise UsageError(
             f"{url} is a single file, not a git repository",
-            next=f"download it: curl -fLO '{url}' && ucp app add {app} "
+            next=f"download it: {command_line('curl', '-fLO', url)} && ucp app add {app} "
             f"{address.rpartition('/')[2]}",
         )
     scheme, mark, rest = address.rpartition("://")

@@ -113,7 +113,7 @@ def test_a_file_is_a_source_and_a_chart_or_kustomization_file_selects_its_folder
 def test_a_web_url_of_a_manifest_is_refused_with_a_download_command() -> None:
     with pytest.raises(UsageError) as refused:
         flags_of("shop", "https://shop.example/v1/install.yaml")
-    assert "curl -fLO 'https://shop.example/v1/install.yaml'" in str(refused.value.next)
+    assert "curl -fLO https://shop.example/v1/install.yaml &&" in str(refused.value.next)
     assert str(refused.value.next).endswith("ucp app add shop install.yaml")
 
 
