@@ -37,6 +37,7 @@ RuleId = Literal[
     "environment-duplicate",
     "environment-unknown",
     "environment-unknown-source",
+    "environment-unlisted",
     "field-invalid",
     "field-unknown",
     "host-path-duplicate",
@@ -242,6 +243,16 @@ _ALL = (
         "`promotesFrom` in `environments.yaml` names no environment of the list.",
         "Nothing can be promoted to that environment.",
         "Correct `promotesFrom`.",
+    ),
+    Rule(
+        "environment-unlisted",
+        "warning",
+        "anywhere",
+        "Cluster of an environment that is in no list",
+        "`clusters/` of the core repository has an overlay that its `kustomization.yaml` lists "
+        "neither under `resources` nor among the environments.",
+        "The cluster is never created.",
+        "Add the overlay to both lists, or delete it.",
     ),
     Rule(
         "field-invalid",

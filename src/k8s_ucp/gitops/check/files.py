@@ -453,7 +453,7 @@ def _application_faults(
 
 
 def find_unlisted_clusters(tree: Tree) -> Iterator[Fault]:
-    """Faults of the core repository: clusters of environments that its list doesn't permit."""
+    """Faults of the core repository: clusters of environments that its lists lack."""
     folder = "clusters"
     kustomization = tree.kustomizations.get(folder, {})
     lists = [
@@ -466,14 +466,30 @@ def find_unlisted_clusters(tree: Tree) -> Iterator[Fault]:
     listed = {str(entry).partition("=")[0] for each in lists for entry in each["literals"]}
     for entry in entries(kustomization):
         overlay = posixpath.normpath(posixpath.join(folder, entry))
-        for labels in maps(tree.kustomizations.get(overlay, {}), "labels"):
-            environment = part(labels, "pairs").get(ENVIRONMENT)
-            if environment is not None and environment not in listed:
+        for environment in sorted(_environments_in(tree, overlay) - listed):
+            message = (
+                f"{entry} has the cluster of {environment}, which is not in the list "
+                f"{ENVIRONMENTS}: add the literal {environment}="
+            )
+            yield Fault("environment-unknown", message, folder, value=entry)
+    for overlay in tree.roots:
+        if overlay.startswith(f"{folder}/"):
+            entry = overlay.removeprefix(f"{folder}/")
+            # The overlay of a stopped environment is only in the list of environments.
+            for environment in sorted(_environments_in(tree, overlay) - listed):
                 message = (
-                    f"{entry} has the cluster of {environment}, which is not in the list "
-                    f"{ENVIRONMENTS}: add the literal {environment}="
+                    f"the cluster of {environment} is never created: to create it, add {entry} to "
+                    f"`resources` in {folder}/kustomization.yaml, and the literal {environment}= "
+                    f"to its list {ENVIRONMENTS}"
                 )
-                yield Fault("environment-unknown", message, folder, value=entry)
+                yield Fault("environment-unlisted", message, overlay)
+
+
+def _environments_in(tree: Tree, overlay: str) -> set[str]:
+    """The environments whose clusters an overlay declares."""
+    labels = maps(tree.kustomizations.get(overlay, {}), "labels")
+    found = (part(each, "pairs").get(ENVIRONMENT) for each in labels)
+    return {str(each) for each in found if each is not None}
 
 
 def find_topology_faults(tree: Tree, parse: Callable[[str], Any]) -> Iterator[Fault]:

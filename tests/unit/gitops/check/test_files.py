@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.check_rules import RULES
 from k8s_ucp.gitops.check.files import (
     Tree,
     find_core_faults,
@@ -274,6 +275,19 @@ def test_a_cluster_whose_environment_is_not_in_the_list_is_a_fault() -> None:
     assert found("k8s-ucp-environments", 'literals: ["a=", "b="]') == []
     assert found("k8s-ucp-environments", "envs: [list.env]") == []
     assert found("other", 'literals: ["a="]') == []
+
+
+def test_a_cluster_that_is_in_no_list_is_a_warning() -> None:
+    """Of a stopped environment, only the resource is missing."""
+    listing = "resources: [overlays/a]\nconfigMapGenerator: [{name: %s, literals: [a=, stopped=]}]"
+    files = {"clusters/kustomization.yaml": listing % "k8s-ucp-environments"}
+    for name in ("a", "b", "stopped"):
+        overlay = f"labels: [{{pairs: {{k8s-ucp.io/environment: {name}}}}}]"
+        files[f"clusters/overlays/{name}/kustomization.yaml"] = overlay
+    (fault,) = find_unlisted_clusters(tree(files))
+    assert (fault.rule, fault.path) == ("environment-unlisted", "clusters/overlays/b")
+    assert RULES[fault.rule].severity == "warning"
+    assert "add overlays/b to `resources` in clusters/kustomization.yaml" in fault.message
 
 
 def test_faults_of_environments_are_found() -> None:
