@@ -40,6 +40,15 @@ def test_nothing_is_reported_as_superseded_if_every_image_changed() -> None:
     assert "superseded" not in words(landed.decisions[0], landed)
 
 
+def test_a_released_hold_is_told_apart_from_a_promotion() -> None:
+    landed = landing((), ())
+    (decision,) = landed.decisions
+    assert "kind" not in result(landed, batch=False)
+    for kind in ("rollback", "hold", "release"):
+        did = replace(decision, note=replace(decision.note, kind=kind))
+        assert result(replace(landed, decisions=(did,)), batch=False)["kind"] == kind
+
+
 def test_suggested_commands_name_the_same_repository_and_branch() -> None:
     landed = landing((WEB,), (WEB,))
     held = replace(landed.decisions[0], held=("1",))

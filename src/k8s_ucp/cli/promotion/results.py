@@ -27,6 +27,7 @@ def person(run: Run) -> Author | None:
 
 
 _DID = {"rollback": "rolled back", "hold": "hold set", "release": "hold released"}
+"""What `ucp rollback` did, by the note's kind."""
 
 
 def show_landing(
@@ -98,6 +99,8 @@ def _item(decision: Decision) -> dict[str, Any]:
     landed = decision.status in ("promoted", "pr") and bool(note.changes)
     listed = _own(decision) if landed else decision.asked
     item = {"status": decision.status, "app": note.app, "env": note.env, **as_data(listed)}
+    if note.kind in _DID:
+        item["kind"] = note.kind
     if decision.held:
         item["held"] = list(decision.held)
     for name, changes in (("kept", decision.kept), ("dropped", decision.dropped)):
