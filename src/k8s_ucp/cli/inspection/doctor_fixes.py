@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.inspection.status import refuse_taken_ports
 from k8s_ucp.cli.plan_runner import alone
 from k8s_ucp.clusters.admin_kubeconfigs import write_access
 from k8s_ucp.components import argocd, composition_functions, crossplane
@@ -57,8 +58,12 @@ _ALSO = {argocd.NAME: (redis.NAME,), crossplane.NAME: (composition_functions.NAM
 
 
 def _start_component(context: TopologyView, name: str) -> None:
-    """Start its processes, or the supervisor with all programs if it has ended."""
+    """Start its processes, or the supervisor with all programs if it has ended.
+
+    Raises UcpError if another program has one of its ports: it would not become ready.
+    """
     placement = context.placement
+    refuse_taken_ports(context, name)
     if placement.revive():
         return
     programs = to_restart(name, placement.states().values())

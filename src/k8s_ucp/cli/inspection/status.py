@@ -224,18 +224,27 @@ def _with_taken_ports(
     """Name the program that has the port of a component that isn't ready."""
     if all(each.ready for each in components):
         return list(components)
-    unused = context.placement.unused(context.host.ports)
 
     def why(each: ComponentStatus) -> str:
-        ports = {name: port for name, port in unused.items() if name.startswith(each.name)}
         try:
-            refuse_taken(ports, f"topology {context.topology.name}")
+            refuse_taken_ports(context, each.name)
         except UcpError as error:
-            # Ours may have begun to listen meanwhile.
-            return error.message if context.placement.unused(ports) == ports else each.message
+            return error.message
         return each.message
 
     return [each if each.ready else replace(each, message=why(each)) for each in components]
+
+
+def refuse_taken_ports(context: TopologyView, component: str) -> None:
+    """Raises UcpError if another program has a port of a component on this machine."""
+    ports = {name: port for name, port in context.host.ports.items() if name.startswith(component)}
+    unused = context.placement.unused(ports)
+    try:
+        refuse_taken(unused, f"topology {context.topology.name}")
+    except UcpError:
+        # Ours may have begun to listen meanwhile.
+        if context.placement.unused(ports) == unused:
+            raise
 
 
 def _adopted(context: TopologyView) -> list[ComponentStatus]:
