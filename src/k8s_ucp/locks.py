@@ -117,6 +117,11 @@ def _holder(descriptor: int) -> int | None:
     return None
 
 
+def named(process: int | None) -> str:
+    """The holder of a lock, for people."""
+    return f"process {process}" if process else "another command"
+
+
 def wait(descriptor: int) -> None:
     """Lock an open file or folder; waits without a timeout."""
     fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -77,7 +77,7 @@ def edit_topology(
     from k8s_ucp.topology import read_topology
 
     path = call.workspace.topology_file
-    with _only_edit(call.workspace.root):
+    with _only_edit(call.workspace.root, call.console.say):
         name = declared_topology(call).name
         if call.workspace.gitops(name).core.exists():
             from k8s_ucp.context import PublishOptions
@@ -315,18 +315,23 @@ def _reported_as_ours(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _only_edit(folder: Path) -> Iterator[None]:
+def _only_edit(folder: Path, report: Callable[[str], None]) -> Iterator[None]:
     """One edit of a workspace's ucp.yaml at a time; the next one waits up to PATIENCE seconds.
 
     Locks the folder itself, so that no lock file is left for a topology that was never started.
     Raises UcpError.
     """
+
+    def report_wait(process: int | None) -> None:
+        report(f"waiting for {locks.named(process)}, which has locked {folder}")
+
     try:
-        with locks.folder_locked_within(folder, PATIENCE) as holder:
+        with locks.folder_locked_within(folder, PATIENCE, report_wait) as holder:
             if holder is not None:
+                look = f" (ps -p {holder})" if holder else ""
                 raise UcpError(
-                    f"another command has been editing {folder / 'ucp.yaml'} for {PATIENCE:.0f} s",
-                    next="wait for it to finish, then run the command again",
+                    f"{locks.named(holder)} has kept {folder} locked for {PATIENCE:.0f} s",
+                    next=f"wait for it to finish{look}, then run the command again",
                 )
             yield
     except FileNotFoundError as error:

@@ -371,7 +371,7 @@ def _held(clone: Path, until: float, report: Callable[[str], None]) -> Iterator[
     """Hold the clone's lock. Raises DeadlineExceeded naming the process that holds it."""
 
     def report_wait(process: int | None) -> None:
-        report(f"waiting for {_named(process)}, which uses {clone}")
+        report(f"waiting for {locks.named(process)}, which uses {clone}")
 
     seconds = max(0.0, until - time.monotonic())
     with locks.folder_locked_within(clone, seconds, report_wait) as holder:
@@ -380,14 +380,10 @@ def _held(clone: Path, until: float, report: Callable[[str], None]) -> Iterator[
             raise DeadlineExceeded(
                 f"the lock of the clone {clone}",
                 seconds,
-                f"{_named(holder)} uses it; nothing was changed",
+                f"{locks.named(holder)} uses it; nothing was changed",
                 next=f"wait for that command to end{look}, or set --repo to the repository's URL",
             )
         yield
-
-
-def _named(process: int | None) -> str:
-    return f"process {process}" if process else "another command"
 
 
 def _left(until: float, *, least: float = 1.0) -> float:
