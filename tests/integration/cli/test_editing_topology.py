@@ -65,6 +65,19 @@ def test_environment_is_added_and_removed(workspace: Path) -> None:
     assert not note.exists()
 
 
+def test_dry_run_of_a_new_environment_lists_files_and_changes_nothing(
+    workspace: Path, toolbox: Toolbox
+) -> None:
+    before = sorted(workspace.rglob("*")), (workspace / "ucp.yaml").read_bytes()
+    data = json.loads(ucp(workspace, "env", "add", "eu", "--dry-run", "-o", "json"))
+    changes = {each["path"]: each["change"] for each in data["files"]}
+    assert changes["core: clusters/overlays/eu/kustomization.yaml"] == "new"
+    assert changes["core: clusters/kustomization.yaml"] == "changed"
+    assert changes["apps: apps/echo/overlays/eu/kustomization.yaml"] == "new"
+    assert data["refused"] == []
+    assert (sorted(workspace.rglob("*")), (workspace / "ucp.yaml").read_bytes()) == before
+
+
 def test_removing_an_app_says_that_its_database_stays(workspace: Path) -> None:
     for name in ("orders", "shop"):
         ucp(workspace, "app", "add", name, "--image", "a/b", "--tag", "1", "--database", "orders")

@@ -13,6 +13,7 @@ from k8s_ucp.cli.command import (
     ListOutput,
     ListOutputOption,
     Output,
+    OutputOption,
     PlanOption,
     PlanOutputOption,
     YesOption,
@@ -147,6 +148,10 @@ def add(
             "the app's base.",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool, option("--dry-run", None, "List the files without writing them.")
+    ] = False,
+    output: OutputOption = Output.table,
 ) -> None:
     """Add an environment to ucp.yaml and both repositories, push, and create its cluster."""
     call = invocation(ctx)
@@ -168,6 +173,10 @@ def add(
         text, topology = with_item(text, "environments", item, path)
         return with_overlays(text, folders, name, path) if folders else (text, topology)
 
+    if dry_run:
+        from k8s_ucp.cli.editing.preview.dry_run import show_changes
+
+        raise typer.Exit(show_changes(call, edit, output))
     try:
         topology = edit_topology(call, edit, subject=f"Add the environment {name}")
     except UsageError:

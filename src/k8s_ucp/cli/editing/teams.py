@@ -130,19 +130,10 @@ def add(
         request = ClaimRequest(template, template)
         check_is_composed(topology, topology.spec.environments[0], request)
     if dry_run:
-        from k8s_ucp.cli.editing.preview.dry_run import changes
-        from k8s_ucp.cli.editing.preview.granting import Inspection
+        from k8s_ucp.cli.editing.preview.dry_run import show_changes
 
-        files, refused = changes(call, edit, [], Inspection())
-        files += [
-            (f"{name}: {each}", "new") for each in sorted(render_team(topology, team, template))
-        ]
-        data = {
-            "files": [{"path": path, "change": what} for path, what in files],
-            "refused": refused.reasons,
-        }
-        call.show_list(output, data, ("file", "change"), files)
-        return
+        own = [(f"{name}: {each}", "new") for each in sorted(render_team(topology, team, template))]
+        raise typer.Exit(show_changes(call, edit, output, own))
     with _begun(call, topology, team) as repository:
         fill(repository, topology, team, template)
         topology = edit_topology(call, edit, subject=f"Add the team {name}")

@@ -19,7 +19,7 @@ from k8s_ucp.cli.editing.preview.rendering import before_and_after, differing_fi
 from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:
-    from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.cli.command import Invocation, Output
     from k8s_ucp.cli.editing.preview.granting import Inspection
     from k8s_ucp.cli.editing.topology_edit import Edit
 
@@ -82,6 +82,27 @@ def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
     for words in lacking:
         call.console.say(f"would be refused: {words}")
     return Refusals(lacking, errors, conflict=conflict)
+
+
+def show_changes(
+    call: Invocation, edit: Edit, output: Output, more: Sequence[tuple[str, str]] = ()
+) -> int:
+    """Print the files that a commit would change, of an edit that adds no app; the exit code.
+
+    more: files of other repositories. Raises UcpError.
+    """
+    from k8s_ucp.cli.editing.preview.granting import Inspection
+
+    files, refusals = changes(call, edit, [], Inspection())
+    files += more
+    data = {
+        "files": [{"path": path, "change": what} for path, what in files],
+        "refused": refusals.reasons,
+    }
+    call.show_list(output, data, ("file", "change"), files)
+    for reason in refusals.reasons:
+        call.console.say(f"would be refused: {reason}")
+    return refusals.exit_code
 
 
 def changes(
