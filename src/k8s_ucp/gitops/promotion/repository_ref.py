@@ -211,6 +211,11 @@ def _of_topology(
             f"the app repository is not specified: {workspace.root} has {len(known)} topologies",
             next="--repo URL, or --topology " + " or ".join(known),
         )
+    if not name and workspace.topology_file.exists():
+        raise UsageError(
+            f"the app repository is not specified: nothing was started in {workspace.root}",
+            next="ucp start, or add --repo URL",
+        )
     if not name:
         above = enclosing_workspace(workspace.root)
         raise UsageError(

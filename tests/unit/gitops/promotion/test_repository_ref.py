@@ -30,6 +30,13 @@ def test_a_workspace_without_its_repositories_is_still_called_one(tmp_path: Path
     assert caught.value.next == "restore gitops/ from a copy, or add --repo URL"
 
 
+def test_in_a_workspace_that_was_never_started_a_start_is_advised(tmp_path: Path) -> None:
+    (tmp_path / "ucp.yaml").write_text(topology_text(default()))
+    with pytest.raises(UsageError, match="nothing was started in") as caught:
+        resolve_repository("", "", Workspace(tmp_path), None, None)
+    assert caught.value.next == "ucp start, or add --repo URL"
+
+
 def test_of_several_topologies_ucp_yaml_selects_one(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     for name in ("demo", "other"):
