@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from k8s_ucp.gitops.manifests.reachable import FolderTree
     from k8s_ucp.topology import Topology
 
-_VALUES = re.compile(r"(run the command again with )?--values")
+_VALUES = re.compile(r"(?:run the command again with |(?<=: ))--values")
+"""The flag in an advice, unless it is part of a command."""
 _COMMANDS = 3
 """Maximum number of commands that an advice lists."""
 
