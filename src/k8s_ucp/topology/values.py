@@ -245,16 +245,19 @@ def _without_dot(value: Any) -> Any:
     return value.removeprefix("./").removesuffix("/") if isinstance(value, str) else value
 
 
+_NOT_IN_PATH = r"""/:"'{}?#$`<>|;&*^\\%\x00-\x1f\x7f-\x9f"""
 Path = Annotated[
     str,
     _fits(
-        r"^(ucp:[a-z0-9-]+|[A-Za-z0-9._@+-][A-Za-z0-9._@+ -]*(/[A-Za-z0-9._@+-]"
-        r"[A-Za-z0-9._@+ -]*)*/?)$",
-        "a path relative to the folder of ucp.yaml, such as services/quote",
+        rf"^(ucp:[a-z0-9-]+|[^\s~{_NOT_IN_PATH}][^{_NOT_IN_PATH}]*"
+        rf"(/[^\s~{_NOT_IN_PATH}][^{_NOT_IN_PATH}]*)*/?)$",
+        "a path relative to the folder of ucp.yaml, or to the repository, such as services/quote, "
+        "without ' & # % : and other special characters",
         300,
     ),
     BeforeValidator(_without_dot),
 ]
+"""In any language. Without characters that are special to git, kustomize or shells."""
 
 
 def _url(value: str) -> str:

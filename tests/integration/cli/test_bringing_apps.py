@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -185,12 +186,15 @@ def test_missing_parts_of_an_app_are_reported_with_a_command(
             ucp(workspace, "app", "add", "web", *words)
         return error.value
 
-    theirs = write(tmp_path / "theirs", {f"{each}/web.yaml": DEPLOYMENT for each in "ab"})
-    write(theirs, {f"{each}/kustomization.yaml": "resources: [web.yaml]\n" for each in "ab"})
-    assert f"ucp app add web {theirs}/a (or another" in str(refused(str(theirs)).next)
+    folders = ("a é (1)", "b")
+    theirs = write(tmp_path / "theirs", {f"{each}/web.yaml": DEPLOYMENT for each in folders})
+    write(theirs, {f"{each}/kustomization.yaml": "resources: [web.yaml]\n" for each in folders})
+    assert f"ucp app add web '{theirs}/a é (1)' (or another" in str(refused(str(theirs)).next)
     commit(theirs)
     url = theirs.as_uri()
-    assert f"web {url} --path a --ref main (or" in str(refused(url, "--ref", "main").next)
+    command = f"web {url} --path 'a é (1)' --ref main"
+    assert f"{command} (or" in str(refused(url, "--ref", "main").next)
+    ucp(workspace, "app", "add", *shlex.split(command), "--dry-run")
 
     rollout = write(tmp_path / "rollout", {"web.yaml": ROLLOUT})
     said = ucp(workspace, "app", "add", "rolled", str(rollout))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,13 @@ def likeliest_folder(name: str, folders: Sequence[str]) -> str:
 def add_command(flags: AppFlags, folder: str) -> str:
     """The command for one of the folders below the given one."""
     path = "/".join(each.rstrip("/") for each in (flags.path, folder) if each)
-    everything = f"ucp app import {flags.repo or flags.path} lists them all"
-    if not flags.repo:
-        return f"ucp app add {flags.name} {path} (or another one; {everything})"
-    ref = f" --ref {flags.revision}" if flags.revision else ""
+    words = [flags.name, path]
+    if flags.repo:
+        ref = ("--ref", flags.revision) if flags.revision else ()
+        words = [flags.name, flags.repo, "--path", path, *ref]
+    everything = shlex.join(["ucp", "app", "import", flags.repo or flags.path or "."])
     return (
-        f"ucp app add {flags.name} {flags.repo} --path {path}{ref} (or another one; {everything})"
+        f"{shlex.join(['ucp', 'app', 'add', *words])} (or another one; {everything} lists them all)"
     )
 
 
@@ -77,7 +79,7 @@ def refuse_environment_folders(
     tops = {path.partition("/")[0] for path in files if "/" in path}
     folders = sorted(tops & (NAMES | {*environments}) - {"test", "testing"})
     if folders:
-        source = flags.path or "."
+        source = shlex.quote(flags.path or ".")
         if flags.repo:
             source = f"FOLDER of a clone of {flags.repo}"
         raise UsageError(
@@ -91,7 +93,9 @@ def _not_named(
     app: str, overlay_names: Iterable[str], missing: list[str], proposed: Mapping[str, str]
 ) -> UsageError:
     """The error for environments without an overlay. proposed: {environment: a folder}"""
-    flags = " ".join(f"--overlay {each}={folder}" for each, folder in proposed.items())
+    flags = " ".join(
+        f"--overlay {shlex.quote(f'{each}={folder}')}" for each, folder in proposed.items()
+    )
     return UsageError(
         f"the app {app} has overlays for {', '.join(overlay_names)}, "
         f"but not for {', '.join(missing)}",
