@@ -243,8 +243,8 @@ class Tree:
             if any(path.startswith(each) for each in self.charts):
                 continue
             if not any(each in self.kustomizations for each in folders):
-                found = (item for each in content for item in unlisted(each))
-                yield from ((path, each) for each in found if "kind" in each)
+                found = (each for each in content if "kind" in each)
+                yield from ((path, item) for each in found for item in unlisted(each))
 
 
 def _leads_out(link: Path, target: str) -> bool:

@@ -54,7 +54,11 @@ def find_misfits(item: Mapping[str, Any]) -> Iterator[Fault]:
     """Invalid, unknown and missing fields of an object."""
     table = _table()
     name = f"{item.get('apiVersion')}/{item.get('kind')}"
-    if name in table["kinds"]:
+    missing = next((each for each in ("kind", "apiVersion") if not item.get(each)), None)
+    if missing:
+        message = f"{missing} is missing; each item of a list needs its own"
+        yield Fault("kind-unknown", message, field="kind")
+    elif name in table["kinds"]:
         yield from _misfits(item, f"#{table['kinds'][name]}", "")
     elif _is_group_of_kubernetes(str(item.get("apiVersion"))):
         message = f"Kubernetes {version()} has no {item.get('apiVersion')} {item.get('kind')}"

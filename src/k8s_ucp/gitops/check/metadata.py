@@ -25,14 +25,20 @@ _MOST_ANNOTATED = 262_144
 _ALLOWED = "lower-case letters, digits and `-`, between letters or digits"
 
 
-def find_invalid_metadata(item: Mapping[str, Any]) -> Iterator[Fault]:
-    """What is invalid in an object's name, labels, annotations and amount of data."""
-    if item.get("apiVersion") not in _VERSIONS or str(item.get("kind")).endswith("List"):
+def find_invalid_metadata(item: Mapping[str, Any], *, deployed: bool = False) -> Iterator[Fault]:
+    """What is invalid in an object's name, labels, annotations and amount of data.
+
+    deployed: Argo CD applies it. Elsewhere, an unknown kind may be a tool's configuration.
+    """
+    if str(item.get("kind")).endswith("List"):
         return
+    is_known = item.get("apiVersion") in _VERSIONS
     metadata = part(item, "metadata")
     name = metadata.get("name")
-    if not name and not metadata.get("generateName"):
+    if not name and not metadata.get("generateName") and (is_known or deployed):
         yield invalid_field("metadata.name", "metadata.name is missing")
+    if not is_known:
+        return
     if isinstance(name, str) and name:
         yield from _invalid_name(name, dots=item.get("kind") not in _LABELS_ONLY)
     yield from _invalid_labels(part(metadata, "labels"), "metadata.labels")

@@ -108,13 +108,15 @@ def find_faults(
     mirrored: Mirrored | None,
     *,
     whole: bool = True,
+    deployed: bool = True,
     neighbors: Sequence[Object] = (),
 ) -> Iterator[Fault]:
     """Faults of the objects of one overlay.
 
     mirrored: Secrets and ConfigMaps from outside the overlay; None if they aren't known. whole: the
-    objects are complete, so a reference to any other object is a fault. neighbors: objects of other
-    apps in the same namespaces, none misshapen, to which an autoscaler, route or Service may lead.
+    objects are complete, so a reference to any other object is a fault. deployed: Argo CD applies
+    them; other files may be a tool's configuration. neighbors: objects of other apps in the same
+    namespaces, none misshapen, to which an autoscaler, route or Service may lead.
     """
     sound = []
     for item in objects:
@@ -125,20 +127,20 @@ def find_faults(
     overlay = _Overlay.of(sound, neighbors)
     seen = set()
     for each in sound:
-        title = f"{each.get('kind')} {name_of(each)}"
+        title = f"{each.get('kind') or 'object'} {name_of(each)}"
         identity = (each.get("apiVersion"), title, each.get("metadata", {}).get("namespace"))
         if identity in seen and "name" in (each.get("metadata") or {}):
             yield of_object(each, Fault("object-duplicate", f"duplicate object {title}"))
         seen.add(identity)
-        for fault in _faults_of(each, overlay, mirrored, whole=whole):
+        for fault in _faults_of(each, overlay, mirrored, whole=whole, deployed=deployed):
             yield of_object(each, replace(fault, message=f"{title}: {fault.message}"))
 
 
 def _faults_of(
-    item: Object, overlay: _Overlay, mirrored: Mirrored | None, *, whole: bool
+    item: Object, overlay: _Overlay, mirrored: Mirrored | None, *, whole: bool, deployed: bool
 ) -> Iterator[Fault]:
     yield from find_misfits(item)
-    yield from find_invalid_metadata(item)
+    yield from find_invalid_metadata(item, deployed=deployed)
     for pod in _pods(item):
         yield from find_invalid_containers(_containers(pod))
         for image in images(pod):

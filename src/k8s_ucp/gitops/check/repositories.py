@@ -440,7 +440,7 @@ def _plain_faults(
     path: str, item: Object, app: str | None, permissions: Permissions | None
 ) -> Iterator[Fault]:
     # Argo CD reads the file together with its neighbors, and with manifests that aren't read here.
-    faults = find_faults([item], None, whole=False)
+    faults = find_faults([item], None, whole=False, deployed=app is not None)
     refused = permissions.faults(app, [item]) if permissions and app else ()
     yield from (replace(each, path=path) for each in chain(faults, refused))
 

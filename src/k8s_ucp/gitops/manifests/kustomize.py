@@ -39,6 +39,7 @@ NO_HTTP = {"REQUEST_METHOD": "GET", "HTTP_PROXY": "http://127.0.0.1:1"}
 
 That includes loopback addresses, for which it would use no proxy, and redirects from https.
 """
+_UNTYPED = re.compile(r"missing kind in object .*")
 _BY_HTTP = re.compile(r'Get "(http://[^"]*)": refusing to use HTTP_PROXY')
 _COLLECTING = {"GOGC": "200"}
 """It ends after a moment, so collecting garbage half as often takes a tenth less CPU time."""
@@ -176,7 +177,8 @@ def innermost(output: str) -> str:
     # A patch that kustomize quotes ends on the line of the message.
     line = "".join(output.strip().splitlines()[-1:]).removeprefix("`: ")
     _, _, cause = line.rpartition("accumulating resources from '")
-    return cause.partition("': must build at directory")[0].replace("': ", ": ", 1) or line
+    words = cause.partition("': must build at directory")[0].replace("': ", ": ", 1) or line
+    return _UNTYPED.sub("kind is missing; each item of a list needs its own", words)
 
 
 def git_protocols(also: Collection[str]) -> str:

@@ -43,6 +43,14 @@ def test_an_app_whose_application_has_an_invalid_name_is_a_fault(app: str) -> No
     assert found.rule == "application-name-invalid"
 
 
+def test_items_of_a_list_are_read_even_without_a_kind() -> None:
+    files = {
+        "apps/web/overlays/stage/a.yaml": "kind: RoleList\nitems: [{metadata: {name: a}}]\n",
+        "apps/web/overlays/stage/b.yaml": "items: [{metadata: {name: b}}]\n",
+    }
+    assert [each for _, each in tree(files).plain()] == [{"metadata": {"name": "a"}}]
+
+
 def test_apps_may_have_dots_and_digits_in_their_names() -> None:
     files = {
         f"apps/{each}/overlays/stage/a.yaml": "kind: A" for each in ("a.b-c", "2048", "a" * 63)

@@ -57,6 +57,13 @@ def test_what_api_servers_reject_is_found(item: dict[str, Any], field: str) -> N
     assert (fault.rule, fault.field) == ("field-invalid", field)
 
 
+def test_an_object_of_any_kind_that_argocd_applies_needs_a_name() -> None:
+    item = config("", apiVersion="example.org/v1")
+    assert not list(find_invalid_metadata(item))
+    [fault] = find_invalid_metadata(item, deployed=True)
+    assert fault.field == "metadata.name"
+
+
 def test_a_long_name_is_matched_at_once() -> None:
     [fault] = find_invalid_metadata(config("a-" * 100_000))
     assert fault.field == "metadata.name"

@@ -34,6 +34,14 @@ def test_object_that_sops_encrypts_is_reported_as_that() -> None:
     assert faults(secret.replace("mac", "any")) == ["Secret db: unknown field sops"]
 
 
+def test_an_object_without_kind_or_version_is_found() -> None:
+    text = "kind: Role\nmetadata: {name: a}\n---\napiVersion: a.org/v1\nmetadata: {name: b}\n"
+    assert faults(text) == [
+        "Role a: apiVersion is missing; each item of a list needs its own",
+        "object b: kind is missing; each item of a list needs its own",
+    ]
+
+
 def test_valid_objects_have_no_faults() -> None:
     assert faults(DEPLOYMENT + SERVICE + INGRESS) == []
 

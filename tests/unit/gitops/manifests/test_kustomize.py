@@ -24,6 +24,11 @@ START = "Error: accumulating resources: accumulation err='accumulating resources
             "web.yaml: evalsymlink failure on '/a/base/web.yaml' : no such file or directory",
         ),
         (f"{START}'web.yaml': malformed", "web.yaml: malformed"),
+        (
+            f"{START}'a.yaml': missing kind in object {{{{ }} {{{{a }} map[] map[]}}}}': must build "
+            "at directory: not a valid directory",
+            "a.yaml: kind is missing; each item of a list needs its own",
+        ),
     ],
 )
 def test_the_innermost_cause_of_a_nested_error_is_shown(said: str, shown: str) -> None:
