@@ -39,6 +39,10 @@ NO_HTTP = {"REQUEST_METHOD": "GET", "HTTP_PROXY": "http://127.0.0.1:1"}
 
 That includes loopback addresses, for which it would use no proxy, and redirects from https.
 """
+_RECURSED = re.compile(r".*': recursed accumulation of path '[^'\n]*': ")
+_MISSING = re.compile(
+    r"evalsymlink failure on '([^'\n]+)' : (?:lstat [^:\n]+: )?no such file or directory"
+)
 _UNTYPED = re.compile(r"missing kind in object .*")
 _BY_HTTP = re.compile(r'Get "(http://[^"]*)": refusing to use HTTP_PROXY')
 _COLLECTING = {"GOGC": "200"}
@@ -178,6 +182,7 @@ def innermost(output: str) -> str:
     line = "".join(output.strip().splitlines()[-1:]).removeprefix("`: ")
     _, _, cause = line.rpartition("accumulating resources from '")
     words = cause.partition("': must build at directory")[0].replace("': ", ": ", 1) or line
+    words = _MISSING.sub(r"\1 does not exist", _RECURSED.sub("", words))
     return _UNTYPED.sub("kind is missing; each item of a list needs its own", words)
 
 

@@ -21,12 +21,18 @@ START = "Error: accumulating resources: accumulation err='accumulating resources
             "'/a/base': accumulating resources: accumulation err='accumulating resources from "
             "'web.yaml': evalsymlink failure on '/a/base/web.yaml' : no such file or directory': "
             "must build at directory: not a valid directory: evalsymlink failure on '/a/base'",
-            "web.yaml: evalsymlink failure on '/a/base/web.yaml' : no such file or directory",
+            "web.yaml: /a/base/web.yaml does not exist",
+        ),
+        (
+            f"{START}'../base': '/a/base' must resolve to a file': recursed accumulation of path "
+            "'/a/base': loading KV pairs: file sources: [s3.conf]: evalsymlink failure on "
+            "'/a/base/s3.conf' : lstat /a/base/s3.conf: no such file or directory",
+            "loading KV pairs: file sources: [s3.conf]: /a/base/s3.conf does not exist",
         ),
         (f"{START}'web.yaml': malformed", "web.yaml: malformed"),
         (
-            f"{START}'a.yaml': missing kind in object {{{{ }} {{{{a }} map[] map[]}}}}': must build "
-            "at directory: not a valid directory",
+            START + "'a.yaml': missing kind in object {{ } {{a } map[] map[]}}': must build at "
+            "directory: not a valid directory",
             "a.yaml: kind is missing; each item of a list needs its own",
         ),
     ],
