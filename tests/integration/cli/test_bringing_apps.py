@@ -200,6 +200,9 @@ def test_missing_parts_of_an_app_are_reported_with_a_command(
     said = ucp(workspace, "app", "add", "rolled", str(rollout))
     assert "need the CRDs of Rollout.argoproj.io" in said
     assert "addons: {argo-rollouts: true}" in said
+    flow = write(tmp_path / "flow", {"web.yaml": ROLLOUT.replace("Rollout", "Workflow")})
+    said = ucp(workspace, "app", "add", "flow", str(flow), "--dry-run")
+    assert "need the CRDs of Workflow.argoproj.io" in said and "argo-rollouts" not in said
     root = write(tmp_path / "root", {"all.yaml": ROOT})
     said = ucp(workspace, "app", "add", "root", str(root), "--dry-run", code=2)
     assert "would be refused: root declares Argo CD Applications" in said

@@ -20,6 +20,11 @@ _REFUSED = frozenset(
     f"{each}.argoproj.io" for each in ("Application", "ApplicationSet", "AppProject")
 )
 """Kinds that no app may create; `find_forbidden` reports them."""
+_OF_ROLLOUTS = frozenset(
+    f"{each}.argoproj.io"
+    for each in ("AnalysisRun", "AnalysisTemplate", "ClusterAnalysisTemplate", "Experiment")
+) | {"Rollout.argoproj.io"}
+"""Kinds of Argo Rollouts; Argo Workflows and Argo Events have others in the same group."""
 
 
 def report_form(call: Invocation, edit: Edit, name: str) -> None:
@@ -62,22 +67,18 @@ def print_foreign_kinds(
     for name, objects in apps.items():
         kinds = [each for each in foreign_kinds(objects) if each not in brought]
         if topology.spec.addons.argo_rollouts:
-            kinds = [each for each in kinds if not _is_of_rollouts(each)]
+            kinds = [each for each in kinds if each not in _OF_ROLLOUTS]
         alike.setdefault(tuple(kinds), []).append(name)
     for needed, names in alike.items():
         if not needed:
             continue
         none = "it contains none of them" if len(apps) == 1 else "none of the apps contains them"
         words = f"{', '.join(names)}: the clusters need the CRDs of {', '.join(needed)}; {none}"
-        if any(map(_is_of_rollouts, needed)):
+        if not _OF_ROLLOUTS.isdisjoint(needed):
             words += "; `addons: {argo-rollouts: true}` in ucp.yaml installs Argo Rollouts"
         if any(each.startswith("HelmRelease.") for each in needed):
             words += "; `ucp app import` with the folder adds the charts of HelmReleases"
         call.console.say(words)
-
-
-def _is_of_rollouts(kind: str) -> bool:
-    return kind.endswith(".argoproj.io")
 
 
 def print_notes_of(call: Invocation, topology: Topology, app: App, app_objects: AppObjects) -> None:
