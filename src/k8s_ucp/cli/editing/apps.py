@@ -65,7 +65,7 @@ from k8s_ucp.cli.editing.preview.checks import refuse_new_errors
 from k8s_ucp.cli.editing.preview.dry_run import preview
 from k8s_ucp.cli.editing.preview.granting import grant, inspect_apps
 from k8s_ucp.cli.editing.preview.image_versions import mutable_tag_advice
-from k8s_ucp.cli.editing.preview.notes import report_form
+from k8s_ucp.cli.editing.preview.notes import print_settings_left_out, report_form
 from k8s_ucp.cli.editing.removal_plan import preview_app
 from k8s_ucp.cli.editing.topology_edit import (
     as_it_is,
@@ -225,6 +225,7 @@ def add(
     _refuse_taken(call, topology, name)
     with item_of(call, topology, flags) as item:
         edit = _adding(item, database_provider)
+        print_settings_left_out(call, topology, flags, item)
         if dry_run:
             refusals = preview(call, edit, name)
             # The copies made for the preview are deleted.

@@ -1,4 +1,4 @@
-"""Files that a kustomization uses, also from outside of its folder, on this machine. Pure.
+"""Files that a kustomization or a chart uses, on this machine, hidden and outside ones too. Pure.
 
 Folders are paths relative to the root of the available files; "" is the root itself.
 """
@@ -18,6 +18,11 @@ from k8s_ucp.gitops.manifests.yaml_text import first_map
 _LISTS = ("resources", "bases", "components")
 """Keys of a kustomization with folders and files that it can't be built without."""
 _SUBMODULE = re.compile(r"^[ \t]*+path[ \t]*+=(.*)$", re.MULTILINE)
+_READ = re.compile(rb"\.Files\.(?:Get|GetBytes|Lines)[ \t]+[\"`]([^\"`\n]+)[\"`]")
+"""Reads a file of its chart by name."""
+_TEMPLATE = re.compile(r"((?:charts/[^/]+/)*)templates/")
+_SETTINGS = ".argocd-source"
+"""How the files begin from which Argo CD reads how to render a folder."""
 CLONE_ALL = "give the folder of a clone: git clone --recurse-submodules"
 """What to do about files in submodules, which are other repositories."""
 
@@ -40,8 +45,9 @@ class FolderTree:
 def taken_in(folder_tree: FolderTree, folders: Collection[str]) -> dict[str, bytes]:
     """Kustomizations with all files that they use, anywhere in the tree: {path: content}.
 
-    Missing files are left out; kustomize reports them. So are hidden files outside of a
-    kustomization's folder, such as git's settings: others write the texts that name files.
+    Missing files are left out; kustomize reports them. So are git's settings, which may contain a
+    password, and hidden files outside of a kustomization's folder: others write the texts that name
+    files.
     """
     files: dict[str, bytes] = {}
     waiting, seen = list(folders), set[str]()
@@ -56,7 +62,7 @@ def taken_in(folder_tree: FolderTree, folders: Collection[str]) -> dict[str, byt
                 break
         for text in _texts(kustomization(files, folder)):
             path = resolve(folder, text)
-            if path is None or path in files or not (within(path, folder) or _is_plain(path)):
+            if path is None or path in files or not _may_be_read(path, folder):
                 continue
             if (content := folder_tree.read(path)) is not None:
                 files[path] = content
@@ -66,6 +72,31 @@ def taken_in(folder_tree: FolderTree, folders: Collection[str]) -> dict[str, byt
                     [path] if any(folder_tree.read(each) is not None for each in names) else []
                 )
     return files
+
+
+def hidden_files_of_chart(folder_tree: FolderTree, folder: str, files: Files) -> dict[str, bytes]:
+    """{path relative to the chart: content} of hidden files that its templates read by name.
+
+    files: those of the chart that aren't hidden.
+    """
+    found: dict[str, bytes] = {}
+    for name, content in files.items():
+        if not (template := _TEMPLATE.match(name)):
+            continue
+        for text in _READ.findall(content):
+            path = resolve(template[1], text.decode("utf-8", "replace"))
+            if not path or _is_plain(path) or not _may_be_read(path, "") or _SETTINGS in path:
+                continue
+            if (read := folder_tree.read(join(folder, path))) is not None:
+                found[path] = read
+    return found
+
+
+def files_called(folder_tree: FolderTree, folder: str, name: str) -> list[str]:
+    """Paths, relative to the folder, of the files with a name in it and in the folders below."""
+    parents = {"", *(each.rpartition("/")[0] for each in folder_tree.names(folder))}
+    found = sorted(join(each, name) for each in parents)
+    return [each for each in found if folder_tree.read(join(folder, each)) is not None]
 
 
 def beyond(folder_tree: FolderTree, folder: str) -> tuple[str, str] | None:
@@ -112,6 +143,10 @@ def refuse_submodules(folder_tree: FolderTree, files: Files) -> None:
                     f"submodule {module}",
                     next=CLONE_ALL,
                 )
+
+
+def _may_be_read(path: str, folder: str) -> bool:
+    return ".git" not in path.split("/") and (within(path, folder) or _is_plain(path))
 
 
 def _is_plain(path: str) -> bool:

@@ -27,6 +27,7 @@ from k8s_ucp.gitops.manifests.reachable import (
     CLONE_ALL,
     FolderTree,
     beyond,
+    hidden_files_of_chart,
     kustomization,
     moved_up,
     refuse_submodules,
@@ -206,11 +207,16 @@ def _is_kustomization_below(path: str) -> bool:
 
 
 def _chart(folder_tree: FolderTree, path: str, fetcher: SourceFetcher | None) -> dict[str, bytes]:
-    files = folder_tree.below(path)
+    files = _files_of_chart(folder_tree, path)
     chart = chart_file(files)
     if not chart.dependencies or fetcher is None:
         return files
     return with_dependencies(fetcher.helm(), files, charts_beside(folder_tree, path, chart))
+
+
+def _files_of_chart(folder_tree: FolderTree, path: str) -> dict[str, bytes]:
+    files = folder_tree.below(path)
+    return {**files, **hidden_files_of_chart(folder_tree, path, files)}
 
 
 def charts_beside(folder_tree: FolderTree, path: str, chart: ChartFile) -> dict[str, Files]:
@@ -223,7 +229,7 @@ def charts_beside(folder_tree: FolderTree, path: str, chart: ChartFile) -> dict[
                 f"the chart {chart.name} depends on {address}, which does not exist",
                 next="put that chart there, or remove the dependency",
             )
-        beside[address] = folder_tree.below(folder)
+        beside[address] = _files_of_chart(folder_tree, folder)
     return beside
 
 
@@ -295,13 +301,11 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
             next="add it from a clone of its git repository, all of which is read",
         )
     if "Chart.yaml" in names:
-        files: dict[str, bytes] = {
-            each: folder_tree.read(posixpath.join(path, each)) or b""
-            for each in ("Chart.yaml", "requirements.yaml")
-            if each in names
-        }
+        files = _files_of_chart(folder_tree, path)
+        found |= {posixpath.join(path, each): text for each, text in files.items()}
         for folder in _neighbors(chart_file(files), path):
-            found |= {f"{folder}/{each}": text for each, text in folder_tree.below(folder).items()}
+            files = _files_of_chart(folder_tree, folder)
+            found |= {f"{folder}/{each}": text for each, text in files.items()}
     start = f"{path}/" if path else ""
     return {
         each: text

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, refuse_submodules, taken_in
+from k8s_ucp.gitops.manifests.reachable import (
+    FolderTree,
+    hidden_files_of_chart,
+    moved_up,
+    refuse_submodules,
+    taken_in,
+)
 
 DEPLOYMENT = (
     b"kind: Deployment\nspec: {containers: [{image: 'reg/web:1'}, {image: 'reg/side:2'}]}\n"
@@ -50,6 +56,25 @@ def test_all_files_that_a_kustomization_loads_are_included() -> None:
             "web.yaml": DEPLOYMENT,
         },
     )
+
+
+def test_hidden_files_are_read_if_named_but_not_those_of_git() -> None:
+    generated = b"configMapGenerator: [{name: x, files: [.env, .git/config, ../.hidden]}]\n"
+    names = ("web/.env", "web/.git/config", ".hidden")
+    files = {"web/kustomization.yaml": generated, **dict.fromkeys(names, b"x")}
+    assert sorted(taken_in(place(files), ["web"])) == ["web/.env", "web/kustomization.yaml"]
+
+
+def test_hidden_files_that_templates_of_a_chart_read_are_found() -> None:
+    shown = {
+        "templates/a.yaml": b'{{ .Files.Get ".env" }}{{ $.Files.Get "a.txt" }}'
+        b'{{ .Files.Get "../.far" }}{{ .Files.Get ".git/config" }}{{ .Files.Get ".none" }}',
+        "charts/part/templates/b.yaml": b"{{ range .Files.Lines `conf/.rc` }}{{ end }}",
+        "values.yaml": b"a: '.Files.Get \".other\"'",
+    }
+    hidden = (".env", "charts/part/conf/.rc", ".git/config", ".other", "../.far")
+    tree = place({f"web/{each}": b"x" for each in (*shown, *hidden)})
+    assert sorted(hidden_files_of_chart(tree, "web", shown)) == [".env", "charts/part/conf/.rc"]
 
 
 def test_nothing_outside_of_the_tree_is_read() -> None:

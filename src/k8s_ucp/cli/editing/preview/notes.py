@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from k8s_ucp.cli.editing.adding.items import parsed_item
 from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests
 from k8s_ucp.cli.editing.preview.permissions import uncreated_namespaces
 from k8s_ucp.cli.editing.preview.rendering import edited
@@ -12,6 +14,7 @@ from k8s_ucp.errors import some_of
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.cli.editing.adding.flags import AppFlags
     from k8s_ucp.cli.editing.preview.app_objects import AppObjects
     from k8s_ucp.cli.editing.topology_edit import Edit
     from k8s_ucp.topology import App, Topology
@@ -51,6 +54,33 @@ def report_form(call: Invocation, edit: Edit, name: str) -> None:
             others = [each for each in environments if each not in taken]
             left = f"; none for {', '.join(others)}" if others else ""
             call.console.say(f"{name}: values files of environments: {listed}{left}")
+
+
+def print_settings_left_out(
+    call: Invocation, topology: Topology, flags: AppFlags, item: Mapping[str, Any]
+) -> None:
+    """Print which settings of Argo CD are in the source of a new app. Raises UcpError."""
+    from k8s_ucp.cli.app_sources import fetcher_of
+    from k8s_ucp.gitops.manifests.build_charts import SETTINGS
+    from k8s_ucp.gitops.manifests.git_source import open_commit
+    from k8s_ucp.gitops.manifests.reachable import files_called
+    from k8s_ucp.gitops.render.app_manifests import folder_tree_of
+
+    if flags.repo and not flags.chart:
+        fetcher, app = fetcher_of(call, topology), parsed_item(item)
+        credential = fetcher.credential(app)
+        tree = open_commit(app.repo or "", app.revision or "", fetcher.cache, credential)
+        found = files_called(tree, app.path or "", SETTINGS)
+    else:
+        # Its copy beside ucp.yaml lacks hidden files.
+        source = Path(flags.path or "").expanduser()
+        root = source if source.is_dir() else call.workspace.root / source
+        found = files_called(folder_tree_of(root), "", SETTINGS) if flags.path else []
+    if found:
+        call.console.say(
+            f"{flags.name}: left out {some_of(found)}, settings of Argo CD: write what it sets to "
+            "the values or the kustomization"
+        )
 
 
 def print_foreign_kinds(
