@@ -5,13 +5,18 @@ Pure, except for helm, kustomize and other repositories, which are passed in.
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from k8s_ucp.gitops.imports.app_names import with_distinct_names
 from k8s_ucp.gitops.imports.argocd.application_drafts import DiscoveryContext, Fetch
-from k8s_ucp.gitops.imports.argocd.application_sets import FillGo, SetContext
+from k8s_ucp.gitops.imports.argocd.application_sets import (
+    FillGo,
+    SetContext,
+    excluded_folders,
+)
 from k8s_ucp.gitops.imports.argocd.applications import read_applications
 from k8s_ucp.gitops.imports.argocd.declared import (
     Render,
@@ -21,6 +26,7 @@ from k8s_ucp.gitops.imports.argocd.declared import (
 )
 from k8s_ucp.gitops.imports.findings import (
     NAMES,
+    ArgoDocument,
     DiscoveredApp,
     Discovery,
     RefusedApp,
@@ -155,7 +161,10 @@ def _search(tree: RepositoryTree, request: _Request) -> Discovery:
     laid = [as_deployed(each, deploying, tree) for each in laid]
     whole = _whole_folders(tree, findings)
     findings = [*(_with_base(each, laid) for each in findings), *releases]
-    findings += [_with_settings(tree, each) for each in laid if not _is_taken(each, claimed, whole)]
+    laid = [each for each in laid if not _is_taken(each, claimed, whole)]
+    laid, excluded = _without_excluded(laid, of_sets, in_files)
+    findings += [_with_settings(tree, each) for each in laid]
+    refusals += excluded
     refusals += [each for each in more if each.where not in claimed]
     refusals = _without_found(refusals, findings)
     findings = with_distinct_names(findings)
@@ -167,6 +176,30 @@ def _invalid_files(tree: RepositoryTree, title: str) -> Iterator[RefusedApp]:
     for path, error in tree.invalid_files_of_argocd.items():
         name = named_by(path.rpartition(".")[0], title)[1]
         yield RefusedApp(name, path, error.message, error.next or f"correct {path}")
+
+
+def _without_excluded(
+    laid: Iterable[DiscoveredApp], context: SetContext, documents: Iterable[ArgoDocument]
+) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
+    """The apps of folders that no ApplicationSet excludes, and refusals of the others."""
+    excluded = {
+        folder: each.name
+        for each in documents
+        if each.kind == "ApplicationSet"
+        for folder in excluded_folders(each.content, context)
+    }
+    found: list[DiscoveredApp] = []
+    refusals = []
+    for each in laid:
+        folders = folders_of(each)
+        by = {next((by for at, by in excluded.items() if within(one, at)), "") for one in folders}
+        if "" in by or not by:
+            found.append(each)
+            continue
+        reason = f"the ApplicationSet {min(by)} excludes its folder"
+        advice = context.tree.origin.command(each.name, posixpath.commonpath(folders))
+        refusals.append(RefusedApp(each.name, each.where, reason, advice))
+    return found, refusals
 
 
 def _is_taken(laid: DiscoveredApp, claimed: Collection[str], whole: Collection[str]) -> bool:

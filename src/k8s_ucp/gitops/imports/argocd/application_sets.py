@@ -7,6 +7,7 @@ be expanded. Pure.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -315,13 +316,33 @@ def looked_at(value: Any, tree: RepositoryTree) -> Iterator[str]:
     if isinstance(value, dict):
         git = part(value, "git")
         rules = [*maps(git, "directories"), *maps(git, "files")]
-        globs = [str(each.get("path")) for each in rules if not each.get("exclude")]
+        globs = [str(each.get("path")) for each in rules if not _excludes(each)]
         if _match_any(globs, (*tree.folders, *tree.names)):
             yield str(git.get("repoURL", ""))
         value = list(value.values())
     if isinstance(value, list):
         for each in value:
             yield from looked_at(each, tree)
+
+
+def excluded_folders(value: Any, context: SetContext) -> Iterator[str]:
+    """Folders of this repository that git generators would choose, were they not excluded."""
+    if isinstance(value, dict):
+        git = part(value, "git")
+        rules = maps(git, "directories")
+        if context.same(str(git.get("repoURL", ""))) and any(map(_excludes, rules)):
+            wanted = [each for each in rules if not _excludes(each)]
+            with contextlib.suppress(NotImportable):
+                folders = context.tree.folders
+                yield from {*_chosen(wanted, folders)}.difference(_chosen(rules, folders))
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from excluded_folders(each, context)
+
+
+def _excludes(rule: Mapping[str, Any]) -> bool:
+    return bool(rule.get("exclude"))
 
 
 def _of_git(generator: Mapping[str, Any], context: SetContext) -> list[Parameters]:
@@ -366,8 +387,8 @@ def _files(
 
 def _chosen(rules: Sequence[Mapping[str, Any]], paths: Iterable[str]) -> Iterator[str]:
     """Paths that match a rule and no exclusion."""
-    wanted = [str(each.get("path")) for each in rules if not each.get("exclude")]
-    excluded = [str(each.get("path")) for each in rules if each.get("exclude")]
+    wanted = [str(each.get("path")) for each in rules if not _excludes(each)]
+    excluded = [str(each.get("path")) for each in rules if _excludes(each)]
     for path in paths:
         if any(_matches(each, path) for each in wanted) and not any(
             _matches(each, path) for each in excluded

@@ -47,12 +47,13 @@ def test_applicationsets_over_lists_and_directories_are_expanded() -> None:
         overlays = {each: f"apps/{app}/overlays/{each}" for each in ("qa", "blue")}
         files |= kustomized(f"apps/{app}/base", overlays)
     there = found(files)
-    api, _, web = there.findings
+    api, web = there.findings
     assert (api.name, web.name) == ("api", "web")
     assert web.overlays == {each: f"apps/web/overlays/{each}" for each in ("qa", "blue")}
     assert web.where == "set.yaml:1"
-    # The directory that the set excludes is found by its layout.
-    assert there.findings[1].where == "apps/old"
+    excluded = refusal(there, "old")
+    assert excluded.reason == "the ApplicationSet all excludes its folder"
+    assert excluded.advice == "ucp app add old apps/old"
 
 
 def test_applicationsets_over_files_with_go_templates_are_expanded() -> None:
