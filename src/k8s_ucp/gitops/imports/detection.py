@@ -43,6 +43,7 @@ from k8s_ucp.gitops.imports.layouts.folders_of_tests import (
     tests_not_searched,
     words_of_tests,
 )
+from k8s_ucp.gitops.imports.layouts.jsonnet import folders_of_libraries
 from k8s_ucp.gitops.imports.layouts.variants import beside_bases
 from k8s_ucp.gitops.imports.own_urls import normal_url, own_urls
 from k8s_ucp.gitops.imports.trees import LOCAL, Origin, RepositoryTree
@@ -102,7 +103,7 @@ def detect(
         tools=tools,
     )
     tests = folders_of_tests(tree, words)
-    tree.pass_over(tests)
+    tree.pass_over(tests | folders_of_libraries(tree))
     found = _search(tree, request)
     if tests and not (found.findings or found.refusals):
         return _search(RepositoryTree(folder_tree, origin), request)

@@ -6,12 +6,23 @@ import posixpath
 import re
 
 from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.manifests.reachable import join
 
 _IMPORT = re.compile(r"\bimport\s*[\"']([^\"']+)[\"']")
 _OBJECT = re.compile(r"\bapiVersion\b")
 _FIELD = re.compile(r"\w[\"']?\s*:")
 _LIBRARIES = ("", "lib", "vendor")
 """Folders in which imports are looked up if nothing is beside the file."""
+
+
+def folders_of_libraries(tree: RepositoryTree) -> frozenset[str]:
+    """Folders into which jsonnet-bundler copies libraries, with their examples and tests."""
+    found = {
+        join(posixpath.dirname(each), "vendor")
+        for each in tree.names
+        if posixpath.basename(each) == "jsonnetfile.json"
+    }
+    return tree.folders & found
 
 
 def may_be_objects(tree: RepositoryTree, path: str) -> bool:

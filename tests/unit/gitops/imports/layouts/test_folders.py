@@ -162,8 +162,11 @@ def test_folders_that_only_a_component_includes_are_not_apps() -> None:
     assert [each.name for each in found(files).findings] == ["web"]
 
 
-def test_copies_of_go_modules_and_npm_packages_are_not_apps() -> None:
+def test_copies_of_modules_packages_and_libraries_are_not_apps() -> None:
     files = {
+        "mixin/jsonnetfile.json": "{}",
+        "mixin/vendor/example.org/a/examples/main.jsonnet": "{}",
+        "mixin/vendor/example.org/a/crds/all.yaml": CONFIG,
         "web/vendor/modules.txt": "# example.org/a v1.0.0\n",
         "web/vendor/example.org/a/testdata/all.yaml": CONFIG,
         "ui/node_modules/b/deploy/all.yaml": CONFIG,

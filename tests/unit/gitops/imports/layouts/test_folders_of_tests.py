@@ -18,18 +18,20 @@ def test_folders_of_tests_are_not_searched_but_named() -> None:
         "pkg/test-data/argo.yaml": application("old", {"chart": "old", "repoURL": "https://a.org"}),
         "test/e2e/kustomization.yaml": overlay("all.yaml"),
         "pkg/fixtures/web/Chart.yaml": CHART,
+        "e2e-tests/backup/all.yaml": CONFIG,
         "docs/tests/readme.yaml": "title: none\n",
     }
     there = found({"web/all.yaml": CONFIG, **fixtures})
     assert [each.where for each in there.findings] == ["web"]
     told = refusal(there, "tests")
     assert told.reason == (
-        "folders with tests are not searched: cmd/testdata, pkg/fixtures, pkg/test-data and 1 more"
+        "folders with tests are not searched: cmd/testdata, e2e-tests, pkg/fixtures and 2 more"
     )
     assert told.advice == "ucp app add NAME cmd/testdata/FOLDER, for an app in it"
     # Where there is nothing else, the user means them.
     assert {each.where for each in found(fixtures).findings} == {
         "cmd/testdata/web",
+        "e2e-tests/backup",
         "pkg/fixtures/web/Chart.yaml",
         "pkg/test-data/argo.yaml:1",
         "test/e2e",
