@@ -427,7 +427,7 @@ def test_advice_for_charts_and_single_files_names_commands(
     assert "none: its chart renders no objects; if it needs values" in said
     with pytest.raises(UsageError, match="not valid YAML") as refused:
         ucp(workspace, "app", "add", "kit", str(source / "kit"))
-    assert str(refused.value.next).endswith("or add another file alone: ucp app add NAME FILE")
+    assert str(refused.value.next).endswith("another folder or file: ucp app add NAME FOLDER|FILE")
 
 
 def test_choices_without_a_flag_are_asked_for(

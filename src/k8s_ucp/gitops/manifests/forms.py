@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError, some_of
-from k8s_ucp.gitops.manifests.other_tools import find_tools, ytt_problem
+from k8s_ucp.gitops.manifests.other_tools import find_tools, is_of_tool, ytt_problem
 from k8s_ucp.gitops.manifests.yaml_text import (
     ENCRYPTED,
     UNLOCK,
@@ -126,8 +126,18 @@ def find_form(
         )
     if problem := ytt_problem(files):
         raise problem
-    if not manifest_files(files):
-        if tools := find_tools(files):
+    tools = find_tools(files)
+    try:
+        manifests = manifest_files(files)
+    except UsageError as error:
+        # The file may be a template of a tool, or what the tool itself reads.
+        if tools and tools[0].deploys:
+            path = error.message.partition(_INVALID)[0]
+            invalid = "" if is_of_tool(path) else f"{error.message}, and "
+            raise UsageError(f"{invalid}{tools[0].words}", next=tools[0].advice()) from error
+        raise
+    if not manifests:
+        if tools:
             raise UsageError(f"no manifests, and {tools[0].words}", next=tools[0].advice())
         if login := next((each for each in sorted(files) if _is_kubeconfig(files[each])), None):
             raise UsageError(
@@ -141,8 +151,8 @@ def find_form(
             "(in ucp.yaml: `path` of the app), or bring its image: ucp app add NAME IMAGE:TAG",
         )
     if wanted != "directory" and (wanted or (why := unkustomizable(files)) is None):
-        return DetectedForm("kustomize", f"plain manifests in {_count(manifest_files(files))}")
-    words = f"plain manifests in {_count(manifest_files(files))}, as an Argo CD directory"
+        return DetectedForm("kustomize", f"plain manifests in {_count(manifests)}")
+    words = f"plain manifests in {_count(manifests)}, as an Argo CD directory"
     return DetectedForm("directory", words if wanted else f"{words}: {why}")
 
 
@@ -261,7 +271,7 @@ def _outline(data: bytes, path: str) -> _Outline:
     """Raises UsageError."""
     found = _outline_of(data)
     if found.problem:
-        advice = f"correct {path}, or add another file alone: ucp app add NAME FILE"
+        advice = f"correct {path}, or add another folder or file: ucp app add NAME FOLDER|FILE"
         advice = UNLOCK if found.problem == ENCRYPTED else advice
         raise UsageError(f"{path} is not valid YAML: {found.problem}", next=advice)
     return found

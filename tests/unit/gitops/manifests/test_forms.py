@@ -183,6 +183,16 @@ def test_files_of_other_tools_are_refused_with_the_next_command(
     assert str(refused.value.next).startswith(advice)
 
 
+def test_a_template_of_another_tool_is_refused_as_that() -> None:
+    files = {"a/helmfile.yaml": b"a: {{ .b }}\n"}
+    with pytest.raises(UsageError, match=r"^a/helmfile\.yaml of helmfile is not read") as refused:
+        find_form(files)
+    assert str(refused.value.next).startswith("helmfile template")
+    words = r"^a\.yaml is not valid YAML: .*, and a/helmfile\.yaml of helmfile is not read"
+    with pytest.raises(UsageError, match=words):
+        find_form({**files, "a.yaml": b"a: {{ .b }}\n", "web.yaml": SERVICE})
+
+
 def test_subfolders_with_apps_are_named_in_the_refusal() -> None:
     kustomized = ("k8s/base", "k8s/overlays/dev", "k8s/components/tls", "tools/x")
     files = {f"{each}/kustomization.yaml": b"" for each in kustomized}
