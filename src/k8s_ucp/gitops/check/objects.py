@@ -473,7 +473,8 @@ def hosts(item: Object) -> Iterator[tuple[str, str]]:
         for rule in spec.get("rules") or ():
             paths: list[Any] = (rule.get("http") or {}).get("paths") or [{}]
             for path in paths:
-                yield str(rule.get("host", "*")), str(path.get("path", "/"))
+                # Charts often leave them empty, which means the same as leaving them out.
+                yield str(rule.get("host") or "*"), str(path.get("path") or "/")
     if item.get("kind") in ROUTES:
         # Without hostnames, the route uses those of its Gateway, which isn't known here.
         for host in spec.get("hostnames") or ():

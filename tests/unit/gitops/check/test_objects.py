@@ -328,6 +328,8 @@ def test_mirrored_in_lists_the_keys_that_syncers_provide() -> None:
 
 def test_hosts_and_paths_of_ingresses_and_routes_are_listed() -> None:
     assert list(hosts(objects(INGRESS)[0])) == [("a.example.org", "/")]
+    [empty] = objects(INGRESS.replace("a.example.org", '""').replace("path: /,", "path: ,"))
+    assert list(hosts(empty)) == [("*", "/")]
     route = {"kind": "HTTPRoute", "spec": {"hostnames": ["b.example.org"]}}
     assert list(hosts(route)) == [("b.example.org", "/")]
     assert list(hosts(objects(ROUTE)[0])) == [("a.example.org", "/")]
