@@ -19,10 +19,11 @@ import sys
 from pathlib import Path
 
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
-from k8s_ucp.gitops.manifests.kustomize import MEMORY, NO_HTTP
+from k8s_ucp.gitops.manifests.kustomize import COLLECTING, MEMORY, NO_HTTP
 from k8s_ucp.workspace import FOLDER_MODE, write_private_file
 
 _NO_HTTP = " ".join(f"{name}={value}" for name, value in NO_HTTP.items())
+_COLLECTING = " ".join(f"{name}={value}" for name, value in COLLECTING.items())
 _RESERVED = 2_000_000_000
 """Bytes of addresses that a Go program reserves without using them."""
 ADDRESSES = MEMORY + _RESERVED
@@ -103,7 +104,7 @@ is_inside() {{ # FOLDER
 if test "$1" = build && ! is_inside "$2"; then
   {python} -I -m k8s_ucp.components.host.local_bases "$2" || exit 1
 fi
-export GIT_ALLOW_PROTOCOL={protocols} {no_http}
+export GIT_ALLOW_PROTOCOL={protocols} {no_http} {collecting}
 exec {program} "$@"
 """
 
@@ -127,6 +128,7 @@ def write_kustomize(folder: Path, program: Path, protocols: str) -> Path:
         names=" -o ".join(f"-name {each}" for each in KUSTOMIZATIONS),
         harmless=shlex.quote(_HARMLESS),
         no_http=_NO_HTTP,
+        collecting=_COLLECTING,
         limit=_LIMIT,
     )
     return _write(folder / "kustomize", text)
