@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.canaries import leaks
 from tests.e2e.world import Workbench
 from tests.end_of_run import ends_with_this_run
+from tests.remembered_builds import remembered_builds
 
 CORE_ALONE = """\
 apiVersion: k8s-ucp.io/v1alpha1
@@ -52,3 +53,10 @@ def world() -> Iterator[Workbench]:
 def files(world: Workbench) -> list[str]:
     """Paths of everything in the workspace."""
     return sorted(str(each.relative_to(world.workspace)) for each in world.workspace.rglob("*"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remember_builds() -> Iterator[None]:
+    """No test here is about what kustomize builds from the same files as before."""
+    with remembered_builds():
+        yield
