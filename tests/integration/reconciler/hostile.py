@@ -175,7 +175,9 @@ class Playing:
     """An API server that accepts every request and returns false data."""
 
     def __init__(self, **lies: Any) -> None:
-        """lies: token, expires, items (of every list), endless (no list has a last page)."""
+        """lies: token, times (repetitions of it), expires, items (of every list), endless (no list
+        has a last page).
+        """
         self.lies = lies
 
     def __call__(self, handler: BaseHTTPRequestHandler) -> None:
@@ -185,7 +187,7 @@ class Playing:
             say(handler, {"gitVersion": "v1.35.4"})
         elif path.endswith("/token"):
             status = {
-                "token": self.lies.get("token", "handed-out"),
+                "token": self.lies.get("token", "handed-out") * self.lies.get("times", 1),
                 "expirationTimestamp": self.lies.get("expires", "2031-01-01T00:00:00Z"),
             }
             say(handler, {"status": status})

@@ -410,7 +410,7 @@ SERVERS: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {
     "nulls": nulls,
     "plays along": Playing(),
     "a token with a line break": Playing(token="a\r\nX-Evil: 1"),
-    "a token of ten megabytes": Playing(token="x" * 10_000_000),
+    "a token of ten megabytes": Playing(token="x", times=10_000_000),
     "a token that is dead": Playing(expires="1971-01-01T00:00:00Z"),
     "lists without end": Playing(endless=True, items=lot_of_roles),
     "rights in very many namespaces": Playing(items=lambda: lot_of_roles() * 3),
