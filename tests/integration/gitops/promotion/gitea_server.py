@@ -137,6 +137,7 @@ def running(built: Built, folder: Path) -> Iterator[Gitea]:
         "HOME": str(folder),
         "USER": os.environ.get("USER", "root"),
         "GITEA_WORK_DIR": str(folder),
+        "GOGC": "400",  # Also for the hooks: a quarter less CPU time for each.
     }
     words = [str(built.program), "--config", str(settings)]
     log = (folder / "log").open("w")
