@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from k8s_ucp.errors import UcpError
@@ -18,6 +17,7 @@ from k8s_ucp.kube import annotations_of
 from k8s_ucp.managed.external import CloudFailed, Declared, External, ExternalObservation
 from k8s_ucp.managed.policies import Policies, policies_of
 from k8s_ucp.names import CREATION_FAILED, CREATION_PENDING, CREATION_SUCCEEDED, EXTERNAL_NAME
+from k8s_ucp.timestamps import parse_stamp
 
 FINALIZER = "finalizer.managedresource.crossplane.io"
 
@@ -251,12 +251,10 @@ def _release(item: Object, store: Store) -> Result:
 
 def creation_is_uncertain(item: Mapping[str, Any]) -> bool:
     """Whether a creation began, and its result was not recorded."""
-    pending = _time(item, CREATION_PENDING)
-    ended = [
-        each for each in (_time(item, CREATION_SUCCEEDED), _time(item, CREATION_FAILED)) if each
-    ]
+    noted = (CREATION_PENDING, CREATION_SUCCEEDED, CREATION_FAILED)
+    pending, *ended = (parse_stamp(_annotation(item, each)) for each in noted)
     # With equal times, the failure may be of an earlier attempt.
-    return pending is not None and not any(each > pending for each in ended)
+    return pending is not None and not any(each > pending for each in ended if each)
 
 
 def _observed(observation: ExternalObservation) -> Result:
@@ -308,11 +306,3 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 def _annotation(item: Mapping[str, Any], name: str) -> str:
     return annotations_of(item).get(name, "")
-
-
-def _time(item: Mapping[str, Any], name: str) -> datetime | None:
-    text = _annotation(item, name)
-    try:
-        return datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None

@@ -132,7 +132,10 @@ class KubeStore:
             data = (secret or {}).get("data") or {}
             if key not in data:
                 raise ReferenceMissing(f"Secret {name} has no key {key} yet")
-            values[parameter] = base64.b64decode(data[key]).decode()
+            try:
+                values[parameter] = base64.b64decode(data[key]).decode()
+            except UnicodeDecodeError:  # Its message would quote the value.
+                raise ReferenceMissing(f"the key {key} of Secret {name} is not text") from None
         return values
 
     def _patch(self, item: Object, change: Object, *, subresource: str = "") -> Object:

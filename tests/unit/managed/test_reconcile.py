@@ -16,6 +16,7 @@ from k8s_ucp.managed.reconcile import (
     ManagedChange,
     Resolved,
     Result,
+    creation_is_uncertain,
     reconcile,
 )
 from k8s_ucp.names import CREATION_PENDING, CREATION_SUCCEEDED, EXTERNAL_NAME
@@ -335,6 +336,23 @@ def test_a_paused_object_is_not_observed() -> None:
 
     assert result.synced is not None
     assert (result.synced[1], cloud.calls) == ("ReconcilePaused", [])
+
+
+@pytest.mark.parametrize(
+    ("pending", "succeeded", "uncertain"),
+    [
+        ("2026-11-30T09:00:00Z", "", True),
+        ("2026-11-30T09:00:00Z", "2026-11-30T09:00:01", False),
+        ("2026-11-30T09:00:01", "2026-11-30T09:00:00Z", True),
+        ("now", "", False),
+    ],
+)
+def test_a_creation_is_uncertain_until_a_later_result_is_recorded(
+    pending: str, succeeded: str, uncertain: bool
+) -> None:
+    """People who settle an uncertain creation by hand may write a time without a zone."""
+    times = {CREATION_PENDING: pending, CREATION_SUCCEEDED: succeeded}
+    assert creation_is_uncertain({"metadata": {"annotations": times}}) is uncertain
 
 
 def test_a_lost_creation_that_cannot_be_recovered_waits_for_a_person() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any, cast
 
 import pytest
 
 from k8s_ucp.kube import Conflict, Kind, Kube
-from k8s_ucp.managed.reconcile import FINALIZER, ManagedChange
+from k8s_ucp.managed.reconcile import FINALIZER, ManagedChange, ReferenceMissing
 from k8s_ucp.managed.references import ResourceReference
 from k8s_ucp.managed.store import KubeStore
 from k8s_ucp.names import CREATION_PENDING
@@ -105,3 +106,16 @@ def test_an_object_that_keeps_changing_raises_a_conflict() -> None:
     with pytest.raises(Conflict):
         store(kube).write(kube.item, ManagedChange({CREATION_PENDING: "now"}, finalizer=True))
     assert kube.patches == []
+
+
+def test_a_password_that_is_not_text_is_reported_without_its_value() -> None:
+    class Secrets(ChangingKube):
+        def find(self, kind: Kind, name: str, namespace: str | None) -> dict[str, Any]:
+            return {"data": {"password": base64.b64encode(b"\xff\xfehunter2").decode()}}
+
+    item = subnet()
+    item["spec"]["forProvider"] = {"passwordSecretRef": {"name": "db", "key": "password"}}
+    passwords = {"passwordSecretRef": "password"}
+    kube = cast(Kube, Secrets(item))
+    with pytest.raises(ReferenceMissing, match="the key password of Secret db is not text"):
+        KubeStore(kube, SUBNET, (), {}, passwords, lambda: 0.0).resolve(item)
