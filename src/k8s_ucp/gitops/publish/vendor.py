@@ -7,6 +7,7 @@ it would stay in git, and differ at the next render.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 CHART_SECONDS = 180.0
 """Timeout for fetching and rendering one chart."""
+_VENDORED = re.compile(r"platform/[^/]+/vendored/[^/]+/manifests\.yaml")
+_HEADER = b"# Rendered by k8s-ucp (`ucp render --vendor`) from "
 
 
 class ChartFailed(UcpError):
@@ -88,7 +91,11 @@ def changes(
             f"{', '.join(sorted(edited))}",
             next="update the repository with ucp start; then edit the charts by hand",
         )
-    deleted = [path for path in tip if "/vendored/" in path and path not in after]
+    deleted = [
+        path
+        for path, text in tip.items()
+        if path not in after and _VENDORED.fullmatch(path) and text.startswith(_HEADER)
+    ]
     found: dict[str, bytes | None] = {
         path: text for path, text in wanted.items() if tip.get(path) != text
     }
@@ -140,8 +147,7 @@ def _render(addon: Addon, render: _ChartRender, values: bytes, helm: Path, work:
             f"{what} renders differently each time, because it generates passwords or certificates",
             next=f"set them in platform/{addon.name}/values, or let Argo CD render the chart",
         )
-    header = f"# Rendered by k8s-ucp (`ucp render --vendor`) from {what}.\n"
-    return (header + first).encode()
+    return _HEADER + f"{what}.\n{first}".encode()
 
 
 def commit(
