@@ -17,7 +17,6 @@ from k8s_ucp import __version__
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.git.environment import Credential
-from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.addresses import addresses
@@ -266,7 +265,7 @@ def _revert(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
     target = landed.prepared.target
     try:
         landed.prepared.revert(pushed)
-    except GitFailed as error:
+    except UcpError as error:  # Also a deadline.
         reason.message += (
             f"\n  the {target.name} repository was already changed, and reverting it "
             f"failed: {error.message}"
