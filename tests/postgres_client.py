@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping
 
-from k8s_ucp.components.host.postgres import installed_programs
+from k8s_ucp.components.host.postgres_programs import installed_programs
 
 
 def psql(connection: Mapping[str, str], sql: str) -> str:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from k8s_ucp.aws.backing import SIMULATED, UNBACKED, BackedResource, BackingState
 from k8s_ucp.clusters.ports import Ports
-from k8s_ucp.components.host import postgres
+from k8s_ucp.components.host import postgres, postgres_authentication
 from k8s_ucp.components.host.placement import HostPlacement
-from k8s_ucp.components.host.postgres import PostgresPrograms, PostgresServer
+from k8s_ucp.components.host.postgres import PostgresServer
+from k8s_ucp.components.host.postgres_programs import PostgresPrograms, installed_programs
 from k8s_ucp.errors import NEXT_STEP, UcpError
 from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.managed.external import CloudFailed
@@ -39,7 +40,7 @@ class Databases:
     placement: HostPlacement
     ports: Ports
     creator: str
-    installed: Callable[[], Sequence[PostgresPrograms]] = postgres.installed_programs
+    installed: Callable[[], Sequence[PostgresPrograms]] = installed_programs
     most: int = MOST
 
     def bring_up(self, resource: BackedResource) -> BackingState:
@@ -60,7 +61,7 @@ class Databases:
                     return _unbacked(f"Postgres is not installed{NEXT_STEP}{INSTALL}")
                 server.prepare()
                 port = self.ports.reserve(str(server.folder), [NAME])[NAME]
-                verifier = postgres.verifier(str(asked["password"]))
+                verifier = postgres_authentication.verifier(str(asked["password"]))
                 record = postgres.PostgresRecord(port, str(asked["username"]), verifier)
                 record = server.make(programs, record, str(asked.get("dbName") or "postgres"))
             password = str(asked.get("password") or "")
@@ -117,7 +118,7 @@ class Databases:
         """Whether it accepts connections: it runs, and not another server at its port."""
         program = self.placement.states().get(server.name)
         running = program is not None and program.running
-        return running and postgres.accepts_connections(record.port, record.username)
+        return running and postgres_authentication.accepts_connections(record.port, record.username)
 
     def _why(self, server: PostgresServer) -> str:
         """Why it does not respond, from its state in supervisord, and how to see its log."""

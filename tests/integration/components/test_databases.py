@@ -19,6 +19,8 @@ from k8s_ucp.components.databases import Databases, server_name
 from k8s_ucp.components.host import postgres
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.postgres import PostgresRecord
+from k8s_ucp.components.host.postgres_authentication import verifier
+from k8s_ucp.components.host.postgres_programs import installed_programs
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.doctor.advice import of_resource
 from k8s_ucp.inspect.resource_conditions import Cause, first_cause
@@ -107,10 +109,10 @@ def test_an_instance_keeps_rows_and_port_over_restarts_and_is_deleted_completely
 
 def test_an_owner_can_not_get_access_to_programs_of_the_machine(tmp_path: Path) -> None:
     """Before Postgres 16, whoever may create roles may grant this."""
-    programs = min(postgres.installed_programs(), key=lambda each: int(each.major))
+    programs = min(installed_programs(), key=lambda each: int(each.major))
     server = postgres.server_in(tmp_path / "rds-x", "demo")
     server.prepare()
-    record = server.make(programs, PostgresRecord(1, "quotes", postgres.verifier("x")), "quotes")
+    record = server.make(programs, PostgresRecord(1, "quotes", verifier("x")), "quotes")
     attempt = ("SET SESSION AUTHORIZATION quotes", "GRANT pg_execute_server_program TO quotes")
 
     def is_refused() -> bool:
@@ -203,7 +205,7 @@ def test_root_writes_no_file_for_the_user_of_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The user could put a link in its folder, through which root would write any other file."""
-    programs = min(postgres.installed_programs(), key=lambda each: int(each.major))
+    programs = min(installed_programs(), key=lambda each: int(each.major))
     server = postgres.server_in(tmp_path / "rds-x", "demo")
     server.prepare()
     real = Path.open
@@ -213,6 +215,6 @@ def test_root_writes_no_file_for_the_user_of_a_server(
         return real(path, mode, *more, **options)
 
     monkeypatch.setattr(Path, "open", watched)
-    server.make(programs, PostgresRecord(1, "quotes", postgres.verifier("x")), "quotes")
+    server.make(programs, PostgresRecord(1, "quotes", verifier("x")), "quotes")
 
     assert (server.home / "data" / "pg_hba.conf").read_text().startswith("host all all 127.0.0.1")

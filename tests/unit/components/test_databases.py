@@ -22,12 +22,9 @@ from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.components.databases import Databases, choose, server_name
 from k8s_ucp.components.host import postgres
 from k8s_ucp.components.host.placement import HostPlacement
-from k8s_ucp.components.host.postgres import (
-    PostgresPrograms,
-    PostgresRecord,
-    PostgresServer,
-    verifier,
-)
+from k8s_ucp.components.host.postgres import PostgresRecord, PostgresServer
+from k8s_ucp.components.host.postgres_authentication import verifier
+from k8s_ucp.components.host.postgres_programs import PostgresPrograms
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.supervisor_client import ProgramState
 from k8s_ucp.loopback import ADDRESS

