@@ -20,11 +20,11 @@ import pytest
 from k8s_ucp.aws.backing import BackedResource
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.components.databases import Databases, choose, server_name
-from k8s_ucp.components.host import postgres
+from k8s_ucp.components.host import postgres, postgres_programs
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.postgres import PostgresRecord, PostgresServer
 from k8s_ucp.components.host.postgres_authentication import verifier
-from k8s_ucp.components.host.postgres_programs import PostgresPrograms
+from k8s_ucp.components.host.postgres_programs import PostgresPrograms, installed_programs
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.supervisor_client import ProgramState
 from k8s_ucp.loopback import ADDRESS
@@ -42,6 +42,25 @@ def test_the_requested_major_version_is_chosen_or_else_the_first(asked: str, maj
 
     assert found and found.major == major
     assert choose([], asked) is None
+
+
+def test_installed_programs_are_listed_newest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs = {"9.6": "9.6.24", "17": "17.2 (Debian 17.2-1)", "18": "18devel", "19": "", "old": "8"}
+    for name, version in outputs.items():
+        folder = tmp_path / name / "bin"
+        folder.mkdir(parents=True)
+        (folder / "initdb").touch()
+        said = f"postgres (PostgreSQL) {version}" if version else "another program"
+        (folder / "postgres").write_text(f"#!/bin/sh\necho '{said}'\n")
+        (folder / "postgres").chmod(0o755)
+    monkeypatch.setattr(postgres_programs, "DEBIAN", tmp_path)
+    monkeypatch.setattr(postgres_programs, "WHEEL", "no_such_wheel")
+    monkeypatch.setattr(postgres_programs, "as_user", lambda: ())
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    found = [each.major for each in installed_programs() if each.folder.is_relative_to(tmp_path)]
+    assert found == ["18", "17", "9"]
 
 
 def test_instances_of_the_same_name_in_two_regions_have_different_servers() -> None:

