@@ -16,7 +16,8 @@ from typing import Any
 
 from k8s_ucp.compositions.function import CompositionError
 
-_VERB = re.compile(r"%(?P<flags>[-+# 0]*\d*(?:\.\d+)?)(?P<verb>[a-zA-Z%])")
+_VERB = re.compile(r"%(?P<flags>[-+# 0]*+\d{0,6}(?:\.\d{1,6})?)(?P<verb>[a-zA-Z%])")
+"""Go takes widths below a million, too."""
 _QUANTITY = re.compile(r"([+-]?[0-9.]+)([numkMGTPE]?|[KMGTPE]i)")
 _DECIMAL = {"n": -3, "u": -2, "m": -1, "": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}

@@ -127,6 +127,8 @@ def test_a_value_is_transformed(value: object, transform: Any, result: object) -
     [
         ("huge", {"type": "map", "map": {"small": "t3"}}),
         ("one", {"type": "string", "string": {"fmt": "%d"}}),
+        ("one", {"type": "string", "string": {"fmt": "%100000000s"}}),
+        ("one", {"type": "string", "string": {"fmt": f"%{100_000 * '0'}"}}),
         ("one", {"type": "shout"}),
         ("one", {"type": "math", "math": {"multiply": 2}}),
         ("one", {"type": "string", "string": {"type": "Trim"}}),
