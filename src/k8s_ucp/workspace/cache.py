@@ -26,13 +26,15 @@ def home_folder(instead: str) -> Path:
 def cache_folder() -> Path:
     """The user's cache, shared by all workspaces: $UCP_CACHE_DIR, or else the XDG cache folder.
 
-    Raises UcpError if neither is known.
+    Absolute, since programs that run in other folders get paths in it. Raises UcpError if neither
+    is known.
     """
     named = os.environ.get("UCP_CACHE_DIR")
     if named:
-        return Path(named)
+        return Path(named).absolute()
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else home_folder("UCP_CACHE_DIR") / ".cache") / "k8s-ucp"
+    folder = Path(base) if base else home_folder("UCP_CACHE_DIR") / ".cache"
+    return folder.absolute() / "k8s-ucp"
 
 
 def advise_writable(path: Path) -> str:

@@ -23,6 +23,24 @@ def test_a_missing_home_is_reported_with_the_variables_to_set(
     assert caught.value.next == "set HOME or UCP_CACHE_DIR to a writable folder"
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "folder"),
+    [
+        ("UCP_CACHE_DIR", ".cache", ".cache"),
+        ("XDG_CACHE_HOME", "x", "x/k8s-ucp"),
+        ("HOME", "h", "h/.cache/k8s-ucp"),
+    ],
+)
+def test_a_relative_cache_is_the_same_for_programs_in_other_folders(
+    variable: str, value: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("UCP_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(variable, value)
+    assert cache_folder() == tmp_path / folder
+
+
 def test_the_advice_for_an_unwritable_folder_depends_on_its_location(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
