@@ -292,12 +292,12 @@ def test_an_argo_cd_with_a_push_credential_is_reported(context: StartContext) ->
     assert {each["stringData"]["password"] for each in context.repository_secrets()} == {"secret"}
 
 
-@pytest.mark.parametrize("name", ["a,b", 'a"b', "a\nb"])
+@pytest.mark.parametrize("name", ["a,b", 'a"b', "a'b", "a\nb"])
 def test_a_workspace_path_that_embedded_clusters_cannot_use_is_refused(
     context: StartContext, name: str
 ) -> None:
     """Refused before anything is created."""
     context.workspace = Workspace.at(context.workspace.root / name)
     error = refused(check_machine.check_clusters, context)
-    assert "comma, a double quote or a line break" in error.message
+    assert "a comma, a double quote, an apostrophe or a line break" in error.message
     assert "--workspace DIR" in str(error.next)

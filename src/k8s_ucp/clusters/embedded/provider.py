@@ -74,11 +74,12 @@ API server creates its own API services."""
 
 def check_path(folder: Path) -> None:
     """Check that clusters can be created in this folder. Raises UcpError."""
-    # kwok's controller splits the path of its settings at these characters.
-    if set(str(folder)) & set(',"\n\r'):
+    # kwok's controller splits the path of its settings at these characters; Argo CD refuses to run
+    # a helm whose path has an apostrophe.
+    if set(str(folder)) & set(',"\'\n\r'):
         raise UcpError(
             f"the embedded engine can't use the folder {str(folder)!r}: its path "
-            "contains a comma, a double quote or a line break",
+            "contains a comma, a double quote, an apostrophe or a line break",
             next="use a workspace whose path has no such character (--workspace DIR)",
         )
 
