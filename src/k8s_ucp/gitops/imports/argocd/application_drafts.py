@@ -124,8 +124,19 @@ def drafts_of(
     notes += (_OF_NAMESPACE,) if policy.get("managedNamespaceMetadata") else ()
     notes += (_UPDATED,) if any(str(each).startswith(_UPDATER) for each in annotations) else ()
     found = [_draft(document, each, environment, context) for each in rendering]
+    found = [each for each in found if _renders_something(each, context.tree)] or found[:1]
     found = [replace(each, refs=refs, notes=notes) for each in found]
     return _apart(found) if len(found) > 1 else found
+
+
+def _renders_something(draft: Draft, tree: RepositoryTree) -> bool:
+    """False for a folder whose manifests are optional, and which has none."""
+    if draft.remote or kind_of(tree, draft.path) != "directory":
+        return True
+    try:
+        return bool(manifests_below(tree, draft.path))
+    except NotImportable:
+        return True
 
 
 def _is_automated(spec: Mapping[str, Any]) -> bool:

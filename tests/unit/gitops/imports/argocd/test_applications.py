@@ -328,6 +328,18 @@ def test_cnoe_urls_refer_to_folders_beside_the_application() -> None:
     assert refusal(there, "lost").reason == "the repository has no folder stacks/lost"
 
 
+def test_a_source_whose_folder_has_only_values_is_no_app() -> None:
+    chart = {"repoURL": "https://charts.example.org", "chart": "db", "targetRevision": "1.0.0"}
+    directory = {"recurse": True, "include": "manifests/*.yaml"}
+    sources = [chart, {"repoURL": URL, "path": "apps/db", "directory": directory}]
+    files = {
+        "argo/db.yaml": document("Application", "db", {"sources": sources}),
+        "apps/db/values.yaml": "a: b\n",
+    }
+    there = found(files)
+    assert [each.name for each in there.findings] == ["db"] and not there.refusals
+
+
 def test_files_that_an_application_does_not_deploy_are_not_imported() -> None:
     job = CONFIG.replace("settings", "job")
     files = {"web/all.yaml": CONFIG, "web/jobs/job.yaml": job}
