@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,7 +25,9 @@ from k8s_ucp.cli import main
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.components import databases
 from k8s_ucp.components.host import postgres
+from k8s_ucp.inspect.status import _application
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, NAMESPACE, Kube
+from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.workspace import Workspace
 from tests import forked_commands
 from tests.e2e import canaries
@@ -300,9 +302,13 @@ class Workbench:
         return done.stdout.strip()
 
     def application(self, name: str) -> dict[str, Any] | None:
-        """The Application as `ucp status` lists it."""
-        found = [each for each in self.status()["applications"] if each["name"] == name]
-        return found[0] if found else None
+        """The Application as `ucp status` lists it.
+
+        Tests wait for many of them: this reads it alone, and no other cluster.
+        """
+        with closing(self.kube("core")) as kube:
+            found = kube.find(APPLICATION, name, ARGOCD_NAMESPACE)
+        return _application(found) if found else None
 
     def processes(self) -> list[psutil.Process]:
         """Every process of this workspace, by its program, folder and arguments."""
@@ -357,5 +363,5 @@ def until(what: str, met: Callable[[], Any], seconds: float = 300) -> Any:
         else:
             if last:
                 return last
-        time.sleep(max(0.2, 5 * (time.monotonic() - looked)))
+        time.sleep(max(0.4, 5 * (time.monotonic() - looked)))
     raise AssertionError(f"{what}: not within {seconds} s; last: {last!r}")
