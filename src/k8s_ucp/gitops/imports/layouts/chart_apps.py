@@ -19,6 +19,7 @@ _VALUES = re.compile(
     r"|(?:environments|envs|env)/(?P<d>[^/]+))\.ya?ml|(?P<e>[^/]+)/values\.yaml"
 )
 """Usual paths of an environment's values file in a chart."""
+_OBJECT = re.compile(rb"^apiVersion:", re.MULTILINE)
 _MOST_NOTES = 3
 """Maximum number of values files with a note of their own; examples of a chart can be dozens."""
 
@@ -31,6 +32,8 @@ def find_charts(
     for folder in sorted(filter(tree.is_searched, tree.charts - tree.app_charts)):
         app, environment = app_and_environment(folder, environments)
         by_app.setdefault(app if environment not in (None, "base") else folder, []).append(folder)
+    known = known_environments(tree, of_values)
+    outside = _values_outside(tree) if by_app else []
     for app, folders in sorted(by_app.items()):
         folder = folders[0]
         environment = app_and_environment(folder, environments)[1]
@@ -53,6 +56,13 @@ def find_charts(
             )
             continue
         values, notes = values_of(tree, folder, of_values)
+        alone, names = len(by_app) == 1, {chart.name, folder.rpartition("/")[2]}
+        if not values and (beside := _values_beside(names, outside, known, alone=alone)):
+            command = tree.origin.command(name_of(folder, chart.name), folder)
+            notes += (
+                f"{some_of(beside, _MOST_NOTES)} may be its values, which are not imported: "
+                f"{command} --values ENV=FILE",
+            )
         yield DiscoveredApp(
             name=name_of(folder, chart.name),
             form="helm",
@@ -62,6 +72,40 @@ def find_charts(
             environments=tuple(sorted(values)),
             notes=notes,
         )
+
+
+def _values_beside(
+    names: Collection[str], files: Iterable[str], environments: Collection[str], *, alone: bool
+) -> list[str]:
+    """Files outside of charts that may be the values of a chart for an environment.
+
+    Their paths have the names of both, such as `environments/prod/web.yaml`. names: of the chart
+    and its folder. alone: there is no other chart, so that they may be missing.
+    """
+    return [each for each in files if _names_both(each, names, environments, alone=alone)]
+
+
+def _names_both(
+    path: str, names: Collection[str], environments: Collection[str], *, alone: bool
+) -> bool:
+    *folders, file = path.rpartition(".")[0].split("/")
+    name = file.removeprefix("values-").removesuffix("-values")
+    words = {*folders, name}
+    if any(name in (f"{a}-{b}", f"{b}-{a}") for a in names for b in environments):
+        return True
+    is_of_chart = not words.isdisjoint(names) or (alone and file.startswith("values"))
+    return is_of_chart and not words.isdisjoint(environments)
+
+
+def _values_outside(tree: RepositoryTree) -> list[str]:
+    """YAML files outside of charts and kustomizations that aren't manifests."""
+    return [
+        each
+        for each in tree.names
+        if each.endswith((".yaml", ".yml")) and tree.is_searched(each) and not tree.in_chart(each)
+        if each.rpartition("/")[0] not in tree.kustomizations
+        if not _OBJECT.search(tree.read(each))
+    ]
 
 
 def values_of(

@@ -162,6 +162,21 @@ def test_folders_that_only_a_component_includes_are_not_apps() -> None:
     assert [each.name for each in found(files).findings] == ["web"]
 
 
+def test_values_of_a_chart_in_folders_of_environments_are_named() -> None:
+    chart = {"charts/web/Chart.yaml": CHART}
+    values = ("environments/prod/web.yaml", "values/qa/web/values.yaml", "values/web-prod.yaml")
+    files = {**chart, **dict.fromkeys(values, "a: b\n")}
+    others = {"environments/prod/api.yaml": "a: b\n", "qa/web/all.yaml": CONFIG, "web/x.yaml": ""}
+    there = found({**files, **others, "more/Chart.yaml": CHART})
+    [web] = [each for each in there.findings if each.path == "charts/web"]
+    assert web.notes == (
+        f"{', '.join(values)} may be its values, which are not imported: "
+        "ucp app add web charts/web --values ENV=FILE",
+    )
+    alone = found({**chart, "environments/prod/values.yaml": "a: b\n"})
+    assert "environments/prod/values.yaml may be its values" in alone.findings[0].notes[0]
+
+
 def test_copies_of_modules_packages_and_libraries_are_not_apps() -> None:
     files = {
         "mixin/jsonnetfile.json": "{}",
