@@ -155,7 +155,10 @@ def _replaced(text: str, former: str, now: str) -> str | None:
 
     wanted = values(text).replace(former, now)
     spaced = re.escape(former).replace(r"\ ", r"(?: |\n +)")
-    after = re.sub(spaced, lambda _: now, text)
+    after = text
+    if not former.isascii():  # the settings are JSON, with such characters escaped
+        after = after.replace(json.dumps(former)[1:-1], json.dumps(now)[1:-1])
+    after = re.sub(spaced, lambda _: now, after)
     try:
         return after if values(after) == wanted else None
     except (yaml_io.YAMLError, ValueError):

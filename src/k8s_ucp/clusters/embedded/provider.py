@@ -76,7 +76,7 @@ def check_path(folder: Path) -> None:
     """Check that clusters can be created in this folder. Raises UcpError."""
     # kwok's controller splits the path of its settings at these characters; Argo CD refuses to run
     # a helm whose path has an apostrophe.
-    if set(str(folder)) & set(',"\'\n\r'):
+    if set(str(folder)) & set(",\"'\n\r"):
         raise UcpError(
             f"the embedded engine can't use the folder {str(folder)!r}: its path "
             "contains a comma, a double quote, an apostrophe or a line break",

@@ -125,6 +125,15 @@ def test_path_in_folded_yaml_is_replaced(tmp_path: Path) -> None:
     assert now == plain.replace(str(folder.root), str(moved.root))
 
 
+@pytest.mark.parametrize(("before", "after"), [("wörk", "work"), ("work", "wörk"), ("ö", "öäü")])
+def test_path_that_json_escapes_is_replaced(tmp_path: Path, before: str, after: str) -> None:
+    folder = defined(tmp_path / before / "clusters")
+    moved = ClusterFolder((tmp_path / before).rename(tmp_path / after) / "clusters", "one")
+    assert relocate(moved) == folder.root
+    assert json.loads(moved.kwok_config.read_text()) == {"config": str(moved.stages)}
+    assert str(moved.root) in (moved.home / "kwok.yaml").read_text()
+
+
 def test_path_that_yaml_would_quote_is_refused(tmp_path: Path) -> None:
     defined(tmp_path / "work")
     moved = ClusterFolder((tmp_path / "work").rename(tmp_path / "my work #2"), "one")
