@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ from k8s_ucp.clusters.embedded.program_upgrade import CLOSING_SECONDS, UpgradePh
 from k8s_ucp.clusters.embedded.programs import ProgramPaths
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, default_registry
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, advise_space
 from k8s_ucp.locks import locked
 from k8s_ucp.names import DNS_LABEL
 from k8s_ucp.providers import PROVIDERS
@@ -82,6 +83,19 @@ def check_path(folder: Path) -> None:
             "contains a comma, a double quote, an apostrophe or a line break",
             next="use a workspace whose path has no such character (--workspace DIR)",
         )
+
+
+@contextmanager
+def _file_named(cluster: str) -> Iterator[None]:
+    """Turn errors of the file system into UcpError: it may be the cache's, not the workspace's."""
+    try:
+        yield
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise UcpError(
+            f"failed to create or start cluster {cluster}: {where}{error.strerror or error}",
+            next=advise_space(error),
+        ) from error
 
 
 class EmbeddedProvider:
@@ -153,7 +167,7 @@ class EmbeddedProvider:
         until = time.monotonic() + timeout
         folder = self._folder(request.name)
         make_private_folder(self._base)
-        with self._locked(folder, timeout):
+        with self._locked(folder, timeout), _file_named(request.name):
             if folder.record():
                 repair(folder)
                 record = self._lifecycle.start(folder, until)
@@ -164,13 +178,9 @@ class EmbeddedProvider:
             self._lifecycle.remove(folder)
             try:
                 self._lifecycle.create(folder, request, until)
-            except BaseException as error:
+            except BaseException:
                 self._lifecycle.remove(folder)
                 folder.lock.unlink(missing_ok=True)
-                if isinstance(error, OSError):
-                    raise UcpError(
-                        f"failed to create cluster {request.name} in {self._base}: {error.strerror}"
-                    ) from error
                 raise
 
     def start(self, name: str, *, timeout: float = 120) -> None:
