@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from k8s_ucp.components import argocd
 from k8s_ucp.components.manifests import apply_all, digest, read, wait_served
 from k8s_ucp.kube import CLUSTER_ROLE_BINDING, CRD, NAMESPACE, Kind, Kube, Object
 from k8s_ucp.steps.startup.seed import settled
-from tests.control_planes import ControlPlanes, eventually, quiet
+from tests.control_planes import GOGC, ControlPlanes, eventually, quiet
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
@@ -93,7 +92,7 @@ def test_seed_provides_crds_but_no_identity_of_its_cluster(
     names = {each.name for each in kinds}
 
     def made(name: str, seed: Seed | None) -> Kube:
-        provider.create(replace(ClusterRequest(name), seed=seed), quiet)
+        provider.create(ClusterRequest(name, seed=seed, parameters={"gogc": GOGC}), quiet)
         return Kube(provider.kubeconfig(name))
 
     # A truncated seed file is ignored, and the CRDs are applied.
