@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import gzip
 import hashlib
 import http.server
 import io
@@ -21,9 +22,15 @@ USER, PASSWORD = "reader", "ch4rt-s3cret"
 
 
 def pack(name: str, files: Mapping[str, str]) -> bytes:
-    """Package a chart."""
+    """Package a chart.
+
+    Without the time: charts stay in the user's cache by URL, and another run may get the same port.
+    """
     stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w:gz") as packed:
+    with (
+        gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w") as packed,
+    ):
         for path, text in files.items():
             entry = tarfile.TarInfo(f"{name}/{path}")
             entry.size = len(text.encode())
