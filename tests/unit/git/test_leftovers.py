@@ -33,7 +33,7 @@ def left(folder: Path) -> list[Path]:
     pack = folder / "objects/pack"
     pack.mkdir(exist_ok=True)
     (pack / "tmp_pack_Xy12Zz").write_bytes(b"half")
-    (folder / "objects/ab").mkdir()
+    (folder / "objects/ab").mkdir(exist_ok=True)
     (folder / "objects/ab/tmp_obj_Xy12Zz").write_bytes(b"half")
     return [incoming, pack / "tmp_pack_Xy12Zz", folder / "objects/ab/tmp_obj_Xy12Zz"]
 
