@@ -15,7 +15,7 @@ from k8s_ucp.clusters.embedded.folder import VITAL, ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_component
 from k8s_ucp.clusters.embedded.stages import GATEWAY_API
 from k8s_ucp.errors import DeadlineExceeded, UcpError
-from k8s_ucp.kube import NODE, Kube, KubeError, NotFound
+from k8s_ucp.kube import NODE, Conflict, Kube, KubeError, NotFound, Unreachable
 
 SERVING = (
     "/readyz?exclude=poststarthook/rbac/bootstrap-roles"
@@ -159,16 +159,31 @@ def _refuse_deaths(folder: ClusterFolder) -> None:
             )
 
 
-def add_nodes(config: dict[str, Any], count: int) -> None:
-    """Add those of the simulated nodes node-0 … that are missing; kwok makes them Ready."""
+def add_nodes(config: dict[str, Any], count: int, until: float) -> None:
+    """Add those of the simulated nodes node-0 … that are missing; kwok makes them Ready.
+
+    An API server that has just started may be too busy to respond in time, so it is asked again.
+    until: on the clock of time.monotonic(). Raises KubeError.
+    """
     kube = Kube(config)
     try:
-        present = {node["metadata"]["name"] for node in kube.list_all(NODE)}
-        for name in (f"node-{number}" for number in range(count)):
-            if name not in present:
-                kube.create(_node(name))
+        while True:
+            try:
+                return _add_missing_nodes(kube, count)
+            except (Unreachable, Conflict):
+                # A request without a response may have created its node.
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(PAUSE)
     finally:
         kube.close()
+
+
+def _add_missing_nodes(kube: Kube, count: int) -> None:
+    present = {node["metadata"]["name"] for node in kube.list_all(NODE)}
+    for name in (f"node-{number}" for number in range(count)):
+        if name not in present:
+            kube.create(_node(name))
 
 
 def _node(name: str) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class ControlPlaneLifecycle:
         unknown = not (has_defaults or request.seed)
         if unknown and api_server.has_defaults(admin_config(folder, record), until):
             default_objects.keep(folder.home, cache, key)
-        api_server.add_nodes(admin_config(folder, record), Parameters.of(request).nodes)
+        api_server.add_nodes(admin_config(folder, record), Parameters.of(request).nodes, until)
         folder.complete(record)
         folder.mark_running()
 

@@ -171,7 +171,9 @@ class EmbeddedProvider:
             if folder.record():
                 repair(folder)
                 record = self._lifecycle.start(folder, until)
-                api_server.add_nodes(admin_config(folder, record), Parameters.of(request).nodes)
+                api_server.add_nodes(
+                    admin_config(folder, record), Parameters.of(request).nodes, until
+                )
                 return
             report(f"creating control plane {request.name}")
             # Remains of an interrupted creation.

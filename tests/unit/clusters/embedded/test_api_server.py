@@ -1,16 +1,19 @@
-"""What is said if a program of a control plane exits."""
+"""What is said if a program of a control plane exits, and what waits for a busy API server."""
 
 from __future__ import annotations
 
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from k8s_ucp.clusters.embedded.api_server import is_damage, wait_serving
+from k8s_ucp.clusters.embedded import api_server
+from k8s_ucp.clusters.embedded.api_server import add_nodes, is_damage, wait_serving
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Kind, Unreachable
 from k8s_ucp.loopback import ADDRESS
 
 
@@ -69,3 +72,41 @@ def test_a_panic_of_etcd_is_damaged_data_unless_the_disk_is_the_cause(
     words: str, damaged: bool
 ) -> None:
     assert is_damage(words) is damaged
+
+
+class _Busy:
+    """An API server some of whose responses are lost. lost: numbers of these requests."""
+
+    def __init__(self, lost: set[int]) -> None:
+        self.nodes: list[dict[str, Any]] = []
+        self._lost, self._requests = lost, 0
+
+    def list_all(self, kind: Kind) -> list[dict[str, Any]]:
+        self._respond()
+        return list(self.nodes)
+
+    def create(self, node: dict[str, Any]) -> None:
+        self.nodes.append(node)
+        self._respond()
+
+    def _respond(self) -> None:
+        self._requests += 1
+        if self._requests in self._lost:
+            raise Unreachable("no response within 10 s")
+
+    def close(self) -> None: ...
+
+
+def test_nodes_are_added_to_a_busy_api_server_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = _Busy(lost={1, 3})
+    monkeypatch.setattr(api_server, "Kube", lambda config: server)
+    add_nodes({}, 3, until=time.monotonic() + 10)
+    assert [each["metadata"]["name"] for each in server.nodes] == ["node-0", "node-1", "node-2"]
+
+
+def test_a_silent_api_server_is_asked_for_its_nodes_until_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(api_server, "Kube", lambda config: _Busy(lost={*range(1000)}))
+    with pytest.raises(Unreachable):
+        add_nodes({}, 1, until=time.monotonic())
