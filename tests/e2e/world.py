@@ -25,7 +25,7 @@ from k8s_ucp.cli import main
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.components import databases
 from k8s_ucp.components.host import postgres
-from k8s_ucp.inspect.status import _application
+from k8s_ucp.inspect.status import application_fields
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, NAMESPACE, Kube
 from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.workspace import Workspace
@@ -308,7 +308,7 @@ class Workbench:
         """
         with closing(self.kube("core")) as kube:
             found = kube.find(APPLICATION, name, ARGOCD_NAMESPACE)
-        return _application(found) if found else None
+        return application_fields(found) if found else None
 
     def processes(self) -> list[psutil.Process]:
         """Every process of this workspace, by its program, folder and arguments."""

@@ -49,7 +49,7 @@ def summarize(topology: Topology, snapshot: ClusterSnapshot) -> Status:
         ],
         "fence": _fence(snapshot.permit),
         "environments": _environments(topology, snapshot),
-        "applications": [_application(each) for each in _by_name(snapshot.applications)],
+        "applications": [application_fields(each) for each in _by_name(snapshot.applications)],
         "mirrors": mirror_rows(snapshot.syncers, topology),
         "claims": [
             {
@@ -176,7 +176,8 @@ def _environments(topology: Topology, snapshot: ClusterSnapshot) -> list[dict[st
     return found
 
 
-def _application(item: Object) -> dict[str, Any]:
+def application_fields(item: Object) -> dict[str, Any]:
+    """An Application as `ucp status -o json` lists it."""
     labels = labels_of(item)
     status = item.get("status") or {}
     return {
