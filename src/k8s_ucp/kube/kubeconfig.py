@@ -54,6 +54,12 @@ def current_context(
     user = named("users", "user", context.get("user")) if context.get("user") else {}
     if not cluster.get("server"):
         raise UcpError("kubeconfig: the cluster has no server")
+    if "@" in str(cluster["server"]).partition("//")[2].partition("/")[0]:
+        # Errors name the URL.
+        raise UcpError(
+            "kubeconfig: the URL of the cluster's server contains a user or a password; use a "
+            "token or a client certificate instead"
+        )
     for part, entry in (("cluster", cluster), ("user", user)):
         for field in ("certificate-authority", "client-certificate", "client-key", "tokenFile"):
             if entry.get(field):

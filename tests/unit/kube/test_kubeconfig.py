@@ -71,6 +71,13 @@ def test_a_token_that_no_header_can_have_is_refused_and_not_quoted(token: str) -
     assert "cret" not in str(raised.value)
 
 
+def test_a_password_in_the_url_of_a_server_is_refused_and_not_quoted() -> None:
+    """Each error about that server quoted it."""
+    with pytest.raises(UcpError, match="password") as raised:
+        current_context(kubeconfig(cluster={"server": "https://me:hunter2@a.example:6443/x"}))
+    assert "hunter2" not in str(raised.value)
+
+
 def test_api_paths_are_built_from_kinds() -> None:
     secret = Kind("v1", "Secret", "secrets")
     application = Kind("argoproj.io/v1alpha1", "Application", "applications")
