@@ -20,6 +20,7 @@ from k8s_ucp.components import argocd
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
+from k8s_ucp.errors import UcpError
 from k8s_ucp.git.leftovers import UNFINISHED
 from k8s_ucp.git.repository import is_bare
 from k8s_ucp.kube import read_kubeconfig
@@ -242,6 +243,13 @@ def remains(context: StartContext) -> list[str]:
 def forget_access(context: StartContext, name: str) -> None:
     """Delete the kubeconfig of a removed cluster, and its contexts in the user's own kubeconfig."""
     file = context.state.kubeconfig(name)
-    if file.exists():
-        forget_contexts(read_kubeconfig(file))
-        file.unlink()
+    if not file.exists():
+        return
+    try:
+        config = read_kubeconfig(file)
+    except UcpError:
+        # Which contexts are ours can't be known; every later stop would fail at the same file.
+        config = {}
+    if config:
+        forget_contexts(config)
+    file.unlink()

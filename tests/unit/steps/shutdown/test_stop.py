@@ -8,7 +8,7 @@ import pytest
 
 from k8s_ucp.cli.lifecycle.stop import lost_repositories
 from k8s_ucp.context import StartContext
-from k8s_ucp.steps.shutdown.stop import delete_repositories
+from k8s_ucp.steps.shutdown.stop import delete_repositories, forget_access
 from k8s_ucp.topology import default
 from k8s_ucp.workspace import Workspace
 
@@ -88,3 +88,13 @@ def test_what_is_only_named_like_a_repository_of_a_team_is_kept(context: StartCo
     assert [each.object for each in deleted[1:]] == [f"repository {folder.team_remote('web')}"]
     assert (kept.object, also_kept.object) == (str(notes), str(plans))
     assert sorted(folder.root.iterdir()) == [notes, plans]
+
+
+def test_a_damaged_kubeconfig_does_not_keep_a_cluster_from_being_forgotten(
+    context: StartContext,
+) -> None:
+    file = context.state.kubeconfig("core")
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"\x00")
+    forget_access(context, "core")
+    assert not file.exists()
