@@ -16,6 +16,6 @@ def answer(world: Workbench, environment: str) -> str:
     kube = world.kube(environment)
     try:
         path = "/api/v1/namespaces/echo/services/echo:http/proxy/"
-        return str(kube.request("GET", path)).strip()
+        return str(kube.request("GET", path, text=True)).strip()
     finally:
         kube.close()

@@ -15,6 +15,7 @@ import pytest
 from k8s_ucp.clusters.container_engine import CLUSTER_LABEL, ContainerEngine
 from tests.docker_restart import COMMAND, DockerRestart
 from tests.e2e.conftest import make_world
+from tests.e2e.echo_app import answer
 from tests.e2e.kind_world import bystanders, containers_of, leaving_nothing, volumes_of
 from tests.e2e.world import Workbench, until
 from tests.kind_clusters import NODE_IMAGE
@@ -56,16 +57,6 @@ def world(toolbox: object, kind_toolbox: object, engine: ContainerEngine) -> Ite
         )
         world.environment["KUBECONFIG"] = str(world.home / "kubeconfig")
         yield world
-
-
-def answer(world: Workbench) -> str:
-    """The echo app's answer on stage: the tag of its image."""
-    kube = world.kube("stage")
-    try:
-        path = "/api/v1/namespaces/echo/services/echo:http/proxy/"
-        return str(kube.request("GET", path)).strip()
-    finally:
-        kube.close()
 
 
 def well(world: Workbench) -> bool:
@@ -116,7 +107,7 @@ def test_app_runs_in_a_real_pod_and_answers_with_its_tag(world: Workbench) -> No
     stage = world.status()["environments"][0]
     assert stage["cluster"]["provider"] == "kind"
     assert not stage["cluster"]["simulated"]
-    assert answer(world) == TAGS[0]
+    assert answer(world, "stage") == TAGS[0]
     clusters = json.loads(world.ucp("clusters", "-o", "json").stdout)
     mine = next(each for each in clusters if each["name"] == f"{world.topology}-stage")
     assert mine["ready"]
@@ -127,14 +118,14 @@ def test_app_answers_with_a_new_tag_after_a_push(world: Workbench) -> None:
     with world.commit("apps", "echo on stage: another tag") as clone:
         path = clone / "apps" / "echo" / "overlays" / "stage" / "kustomization.yaml"
         path.write_text(path.read_text().replace(TAGS[0], TAGS[1]))
-    until("the other tag answers", lambda: answer(world) == TAGS[1])
+    until("the other tag answers", lambda: answer(world, "stage") == TAGS[1])
 
 
 def test_rerun_of_start_changes_nothing(world: Workbench, engine: ContainerEngine) -> None:
     had = containers_of(engine, world.topology), volumes_of(engine, world.topology)
     world.ucp("start", "--yes")
     assert (containers_of(engine, world.topology), volumes_of(engine, world.topology)) == had
-    assert answer(world) == TAGS[1]
+    assert answer(world, "stage") == TAGS[1]
 
 
 @pytest.mark.parametrize("fault", ["restart", "stop", "kill"])
@@ -142,7 +133,7 @@ def test_stopped_node_is_restarted_automatically(
     world: Workbench, engine: ContainerEngine, fault: str
 ) -> None:
     engine.run(fault, node(world), timeout=60)
-    until("the app answers again", lambda: answer(world) == TAGS[1])
+    until("the app answers again", lambda: answer(world, "stage") == TAGS[1])
     until("all is well", lambda: well(world))
 
 
@@ -150,7 +141,7 @@ def test_lost_kind_cluster_is_recreated_and_registered_again(
     world: Workbench, engine: ContainerEngine
 ) -> None:
     engine.run("rm", "--force", "--volumes", node(world))
-    until("the app answers again", lambda: answer(world) == TAGS[1], seconds=240)
+    until("the app answers again", lambda: answer(world, "stage") == TAGS[1], seconds=240)
     until("all is well", lambda: well(world))
 
 
@@ -161,7 +152,7 @@ def test_environment_recovers_from_a_restart_of_docker(
 ) -> None:
     had = containers_of(ContainerEngine(), world.topology)
     docker_restart.restart()
-    until("the app answers again", lambda: answer(world) == TAGS[1], seconds=420)
+    until("the app answers again", lambda: answer(world, "stage") == TAGS[1], seconds=420)
     until("all is well", lambda: well(world), seconds=420)
     assert containers_of(ContainerEngine(), world.topology) == had
 
@@ -184,4 +175,4 @@ def test_stop_removes_everything_of_the_topology_and_nothing_else(
 def test_start_after_a_stop_restores_the_state_in_git(world: Workbench) -> None:
     world.ucp("start", "--yes", timeout=600)
     assert well(world)
-    assert answer(world) == TAGS[1]
+    assert answer(world, "stage") == TAGS[1]
