@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, command_line
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
@@ -25,9 +25,9 @@ def add_command(flags: AppFlags, folder: str) -> str:
     if flags.repo:
         ref = ("--ref", flags.revision) if flags.revision else ()
         words = [flags.name, flags.repo, "--path", path, *ref]
-    everything = shlex.join(["ucp", "app", "import", flags.repo or flags.path or "."])
+    everything = command_line("ucp", "app", "import", flags.repo or flags.path or ".")
     return (
-        f"{shlex.join(['ucp', 'app', 'add', *words])} (or another one; {everything} lists them all)"
+        f"{command_line('ucp', 'app', 'add', *words)} (or another one; {everything} lists them all)"
     )
 
 
@@ -79,7 +79,7 @@ def refuse_environment_folders(
     tops = {path.partition("/")[0] for path in files if "/" in path}
     folders = sorted(tops & (NAMES | {*environments}) - {"test", "testing"})
     if folders:
-        source = shlex.quote(flags.path or ".")
+        source = command_line(flags.path or ".")
         if flags.repo:
             source = f"FOLDER of a clone of {flags.repo}"
         raise UsageError(
@@ -93,9 +93,8 @@ def _not_named(
     app: str, overlay_names: Iterable[str], missing: list[str], proposed: Mapping[str, str]
 ) -> UsageError:
     """The error for environments without an overlay. proposed: {environment: a folder}"""
-    flags = " ".join(
-        f"--overlay {shlex.quote(f'{each}={folder}')}" for each, folder in proposed.items()
-    )
+    pairs = (("--overlay", f"{each}={folder}") for each, folder in proposed.items())
+    flags = command_line(*chain.from_iterable(pairs))
     return UsageError(
         f"the app {app} has overlays for {', '.join(overlay_names)}, "
         f"but not for {', '.join(missing)}",
