@@ -63,7 +63,7 @@ def _start_component(context: TopologyView, name: str) -> None:
     Raises UcpError if another program has one of its ports: it would not become ready.
     """
     placement = context.placement
-    refuse_taken_ports(context, name)
+    refuse_taken_ports(context, name, placement.unused(context.host.ports))
     if placement.revive():
         return
     programs = to_restart(name, placement.states().values())

@@ -225,9 +225,11 @@ def _with_taken_ports(
     if all(each.ready for each in components):
         return list(components)
 
+    unused = context.placement.unused(context.host.ports)
+
     def why(each: ComponentStatus) -> str:
         try:
-            refuse_taken_ports(context, each.name)
+            refuse_taken_ports(context, each.name, unused)
         except UcpError as error:
             return error.message
         return each.message
@@ -235,15 +237,17 @@ def _with_taken_ports(
     return [each if each.ready else replace(each, message=why(each)) for each in components]
 
 
-def refuse_taken_ports(context: TopologyView, component: str) -> None:
-    """Raises UcpError if another program has a port of a component on this machine."""
-    ports = {name: port for name, port in context.host.ports.items() if name.startswith(component)}
-    unused = context.placement.unused(ports)
+def refuse_taken_ports(context: TopologyView, component: str, unused: Mapping[str, int]) -> None:
+    """Raises UcpError if another program has a port of a component on this machine.
+
+    unused: ports on which none of our programs listens.
+    """
+    ports = {name: port for name, port in unused.items() if name.startswith(component)}
     try:
-        refuse_taken(unused, f"topology {context.topology.name}")
+        refuse_taken(ports, f"topology {context.topology.name}")
     except UcpError:
         # Ours may have begun to listen meanwhile.
-        if context.placement.unused(ports) == unused:
+        if context.placement.unused(ports) == ports:
             raise
 
 
