@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
+from k8s_ucp.gitops.manifests.yaml_text import OBJECT, first_map, maps, part
 
 FLEET = "Rancher Fleet"
 CUE = "CUE"
 """Timoni's modules are written in it, too."""
-_OBJECT = re.compile(rb"^apiVersion:", re.MULTILINE)
-"""In an object of Kubernetes; Fleet's own file has no such field."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _YTT = re.compile(
     rb"^[ \t]*#@(?:[ \t]*load\(|data/values|overlay/|schema/)|:[ \t]+#@[ \t]", re.MULTILINE
@@ -60,7 +58,8 @@ def find_tools(files: Mapping[str, bytes]) -> list[OtherTool]:
         OtherTool(name, path, deploys, advice, content)
         for name, pattern, deploys, advice in _TOOLS
         for path, content in sorted(files.items(), key=lambda each: (each[0].count("/"), each[0]))
-        if pattern.fullmatch(path) and not (name == FLEET and _OBJECT.search(content))
+        # Fleet's own file has no such field.
+        if pattern.fullmatch(path) and not (name == FLEET and OBJECT.search(content))
     ]
 
 

@@ -26,6 +26,8 @@ _TEMPLATE = "found unhashable key"
 _CHARACTER = "found character that cannot start any token"
 """PyYAML's words for a tab instead of spaces, among others."""
 _STATEMENT = re.compile(r"\{\{[^{}\n]{0,60}\}\}|\{%[^%\n]{0,60}%\}|<%[^%\n]{0,60}%>")
+OBJECT = re.compile(rb"^apiVersion:", re.MULTILINE)
+"""A line of each object of Kubernetes, which values and files of most tools lack."""
 _BINARY = "tag:yaml.org,2002:binary"
 _GIT_CRYPT = b"\0GITCRYPT"
 ENCRYPTED = "git-crypt encrypts it"

@@ -13,13 +13,13 @@ from k8s_ucp.gitops.imports.layouts.app_folders import app_and_environment, name
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.forms import chart_file
 from k8s_ucp.gitops.manifests.reachable import join
+from k8s_ucp.gitops.manifests.yaml_text import OBJECT
 
 _VALUES = re.compile(
     r"(?:values[-._](?P<a>[^/]+?)|(?P<b>[^/]+)-values|values/(?:values[-._])?(?P<c>[^/]+)"
     r"|(?:environments|envs|env)/(?P<d>[^/]+))\.ya?ml|(?P<e>[^/]+)/values\.yaml"
 )
 """Usual paths of an environment's values file in a chart."""
-_OBJECT = re.compile(rb"^apiVersion:", re.MULTILINE)
 _MOST_NOTES = 3
 """Maximum number of values files with a note of their own; examples of a chart can be dozens."""
 
@@ -33,7 +33,7 @@ def find_charts(
         app, environment = app_and_environment(folder, environments)
         by_app.setdefault(app if environment not in (None, "base") else folder, []).append(folder)
     known = known_environments(tree, of_values)
-    outside = _values_outside(tree) if by_app else []
+    outside = _yaml_outside(tree)
     for app, folders in sorted(by_app.items()):
         folder = folders[0]
         environment = app_and_environment(folder, environments)[1]
@@ -57,7 +57,7 @@ def find_charts(
             continue
         values, notes = values_of(tree, folder, of_values)
         alone, names = len(by_app) == 1, {chart.name, folder.rpartition("/")[2]}
-        if not values and (beside := _values_beside(names, outside, known, alone=alone)):
+        if not values and (beside := _values_beside(tree, names, outside, known, alone=alone)):
             command = tree.origin.command(name_of(folder, chart.name), folder)
             notes += (
                 f"{some_of(beside, _MOST_NOTES)} may be its values, which are not imported: "
@@ -75,14 +75,24 @@ def find_charts(
 
 
 def _values_beside(
-    names: Collection[str], files: Iterable[str], environments: Collection[str], *, alone: bool
+    tree: RepositoryTree,
+    names: Collection[str],
+    files: Iterable[str],
+    environments: Collection[str],
+    *,
+    alone: bool,
 ) -> list[str]:
     """Files outside of charts that may be the values of a chart for an environment.
 
     Their paths have the names of both, such as `environments/prod/web.yaml`. names: of the chart
     and its folder. alone: there is no other chart, so that they may be missing.
     """
-    return [each for each in files if _names_both(each, names, environments, alone=alone)]
+    return [
+        each
+        for each in files
+        if _names_both(each, names, environments, alone=alone)
+        and not OBJECT.search(tree.read(each))
+    ]
 
 
 def _names_both(
@@ -97,14 +107,13 @@ def _names_both(
     return is_of_chart and not words.isdisjoint(environments)
 
 
-def _values_outside(tree: RepositoryTree) -> list[str]:
-    """YAML files outside of charts and kustomizations that aren't manifests."""
+def _yaml_outside(tree: RepositoryTree) -> list[str]:
+    """YAML files outside of charts and kustomizations."""
     return [
         each
         for each in tree.names
         if each.endswith((".yaml", ".yml")) and tree.is_searched(each) and not tree.in_chart(each)
         if each.rpartition("/")[0] not in tree.kustomizations
-        if not _OBJECT.search(tree.read(each))
     ]
 
 

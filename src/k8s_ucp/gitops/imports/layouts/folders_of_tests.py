@@ -10,6 +10,7 @@ from k8s_ucp.gitops.imports.findings import PARENTS, RefusedApp
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.reachable import join
+from k8s_ucp.gitops.manifests.yaml_text import OBJECT
 
 _AMBIGUOUS = frozenset(["test", "testing", "integration"])
 """Names of environments that are also usual names of folders with tests."""
@@ -19,7 +20,6 @@ _CLEAR = re.compile(
     r"tests|e2e(?:[-_]tests?)?|__tests__|test[-_]?data\d*|test[-_]resources|(?:test[-_]?|__)?fixtures?(?:__)?"
 )
 _YAML = (".yaml", ".yml")
-_OBJECT = re.compile(rb"^apiVersion:", re.MULTILINE)
 _SHOWN = 3
 
 
@@ -80,6 +80,6 @@ def tests_not_searched(tree: RepositoryTree, folders: Iterable[str]) -> list[Ref
 def _has_manifests(tree: RepositoryTree, folder: str) -> bool:
     return any(
         name.rpartition("/")[2] in (*KUSTOMIZATIONS, "Chart.yaml")
-        or (name.endswith(_YAML) and _OBJECT.search(tree.read(name)))
+        or (name.endswith(_YAML) and OBJECT.search(tree.read(name)))
         for name in tree.below(folder)
     )

@@ -24,11 +24,11 @@ from k8s_ucp.gitops.imports.trees import (
 from k8s_ucp.gitops.manifests.forms import SeveralFolders, find_form, manifest_files
 from k8s_ucp.gitops.manifests.other_tools import ytt_problem
 from k8s_ucp.gitops.manifests.reachable import join, within
-from k8s_ucp.gitops.manifests.yaml_text import dump_all
+from k8s_ucp.gitops.manifests.yaml_text import OBJECT, dump_all
 
 _KARGO = re.compile(rb"kargo\.akuity\.io/|^kind:[ \t]*AnalysisTemplate\b", re.MULTILINE)
 """Objects of a Kargo pipeline, and those that verify its stages."""
-_MEANT = (re.compile(rb"^apiVersion:", re.M), re.compile(rb"^kind:", re.M))
+_MEANT = (OBJECT, re.compile(rb"^kind:", re.M))
 """Lines of what was meant to be an object."""
 
 
