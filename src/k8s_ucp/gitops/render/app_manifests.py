@@ -97,11 +97,14 @@ def all_files(app: App, folder: Path, fetcher: SourceFetcher) -> dict[str, bytes
     if app.form == "path" and not path.startswith(SHIPPED):
         return _local(app, folder).below(path)
     if app.form == "repo":
-        credential = fetcher.credential(app)
-        return open_commit(app.repo or "", app.revision or "", fetcher.cache, credential).below(
-            path
-        )
+        return repository_tree_of(app, fetcher).below(path)
     return {}
+
+
+def repository_tree_of(app: App, fetcher: SourceFetcher) -> FolderTree:
+    """The commit of an app with a git repository of its own. Raises UcpError."""
+    credential = fetcher.credential(app)
+    return open_commit(app.repo or "", app.revision or "", fetcher.cache, credential)
 
 
 def _read(app: App, folder: Path, fetcher: SourceFetcher | None) -> dict[str, bytes]:
@@ -115,14 +118,13 @@ def _read(app: App, folder: Path, fetcher: SourceFetcher | None) -> dict[str, by
         raise UcpError(
             f"the manifests of the app {app.name} are remote, and downloads are disabled"
         )
-    credential = fetcher.credential(app)
     if app.chart:
         chart = app.chart
-        ref = ChartRef(chart.repo, chart.name)
+        ref, credential = ChartRef(chart.repo, chart.name), fetcher.credential(app)
         return pull(
             fetcher.helm(), ref, chart.version, fetcher.cache, credential, digest=chart.digest
         )
-    repository_tree = open_commit(app.repo or "", app.revision or "", fetcher.cache, credential)
+    repository_tree = repository_tree_of(app, fetcher)
     if path and repository_tree.read(path) is None and not repository_tree.names(path):
         if module := submodule_of(repository_tree, path):
             raise UsageError(f"{path} is in the git submodule {module}", next=CLONE_ALL)

@@ -25,8 +25,14 @@ _REFUSED = frozenset(
 """Kinds that no app may create; `find_forbidden` reports them."""
 _OF_ROLLOUTS = frozenset(
     f"{each}.argoproj.io"
-    for each in ("AnalysisRun", "AnalysisTemplate", "ClusterAnalysisTemplate", "Experiment")
-) | {"Rollout.argoproj.io"}
+    for each in (
+        "AnalysisRun",
+        "AnalysisTemplate",
+        "ClusterAnalysisTemplate",
+        "Experiment",
+        "Rollout",
+    )
+)
 """Kinds of Argo Rollouts; Argo Workflows and Argo Events have others in the same group."""
 
 
@@ -62,14 +68,12 @@ def print_settings_left_out(
     """Print which settings of Argo CD are in the source of a new app. Raises UcpError."""
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.gitops.manifests.build_charts import SETTINGS
-    from k8s_ucp.gitops.manifests.git_source import open_commit
     from k8s_ucp.gitops.manifests.reachable import files_called
-    from k8s_ucp.gitops.render.app_manifests import folder_tree_of
+    from k8s_ucp.gitops.render.app_manifests import folder_tree_of, repository_tree_of
 
     if flags.repo and not flags.chart:
-        fetcher, app = fetcher_of(call, topology), parsed_item(item)
-        credential = fetcher.credential(app)
-        tree = open_commit(app.repo or "", app.revision or "", fetcher.cache, credential)
+        app = parsed_item(item)
+        tree = repository_tree_of(app, fetcher_of(call, topology))
         found = files_called(tree, app.path or "", SETTINGS)
     else:
         # Its copy beside ucp.yaml lacks hidden files.
