@@ -248,8 +248,8 @@ def forget_access(context: StartContext, name: str) -> None:
     try:
         config = read_kubeconfig(file)
     except UcpError:
-        # Which contexts are ours can't be known; every later stop would fail at the same file.
-        config = {}
-    if config:
+        # Which contexts are ours can't be known, and every later stop would fail at this file.
+        pass
+    else:
         forget_contexts(config)
     file.unlink()
