@@ -22,6 +22,10 @@ REQUEST_SECONDS = 30
 """Longest wait for the next bytes."""
 CALL_SECONDS = 120.0
 """Limit of everything that one call requests, also if the forge sends a byte now and then."""
+UNAVAILABLE = (500, 502, 503, 504)
+"""Response statuses of a forge that is overloaded or restarts."""
+PAUSES = (1.0, 2.0, 4.0)
+"""Seconds before a call to such a forge is repeated."""
 MERGE_TRIES = 20
 GITHUB_CLOUD = r"github\.com|.+\.ghe\.com"
 """Matches the hosts of GitHub: github.com, and domains of GitHub Enterprise Cloud."""
@@ -107,16 +111,17 @@ class Forge(ABC):
     def find(self, head: str, base: str) -> PullRequest | None:
         """The open pull request of a branch, or None."""
         with self._translated(f"list {self.request}s"):
-            return in_time(lambda: self._find(head, base))
+            return self._respond(lambda: self._find(head, base))
 
     def create(self, proposal: Proposal) -> PullRequest:
         """Open a pull request, or update the one that another process has just opened."""
         with self._translated(f"open a {self.request}"):
             try:
-                return in_time(lambda: self._create(proposal))
+                return self._respond(lambda: self._create(proposal))
             except self.refusal as error:
-                taken = self._status_and_message(error)[0] == self.taken
-                found = in_time(lambda: self._find(proposal.head, proposal.base)) if taken else None
+                if self._status_and_message(error)[0] != self.taken:
+                    raise
+                found = self._respond(lambda: self._find(proposal.head, proposal.base))
                 if found is None:
                     raise
         self.update(found, proposal)
@@ -125,12 +130,12 @@ class Forge(ABC):
     def update(self, request: PullRequest, proposal: Proposal) -> None:
         """Update title and body of an open pull request."""
         with self._translated(f"update {self.request} {request.number}"):
-            in_time(lambda: self._update(request.number, proposal))
+            self._respond(lambda: self._update(request.number, proposal))
 
     def close(self, request: PullRequest) -> None:
         """Close an open pull request without merging it."""
         with self._translated(f"close {self.request} {request.number}"):
-            in_time(lambda: self._close(request.number))
+            self._respond(lambda: self._close(request.number))
 
     def merge_when_green(self, request: PullRequest, proposal: Proposal) -> bool:
         """Enable auto-merge with squash after successful checks; True if it is already merged."""
@@ -165,6 +170,17 @@ class Forge(ABC):
     @abstractmethod
     def _status_and_message(self, error: Any) -> tuple[int, str]:
         """(status, message) of an unsuccessful response."""
+
+    def _respond(self, call: Callable[[], T]) -> T:
+        """The result of a call that may be repeated, which it is if the forge is unavailable."""
+        for pause in PAUSES:
+            try:
+                return in_time(call)
+            except self.refusal as error:
+                if self._status_and_message(error)[0] not in UNAVAILABLE:
+                    raise
+            time.sleep(pause)
+        return in_time(call)
 
     @contextlib.contextmanager
     def _translated(self, action: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""A forge that never completes its response, or is none, ends no promotion."""
+"""A forge that is slow, unavailable for a moment, or none, ends no promotion without a reason."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import io
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.error import HTTPError
+from urllib.request import Request
 
 import pytest
 
 from k8s_ucp.gitops.forge import base, gitea
-from k8s_ucp.gitops.forge.base import ForgeFailed, Site, TooSlow, in_time
+from k8s_ucp.gitops.forge.base import ForgeFailed, Proposal, PullRequest, Site, TooSlow, in_time
 from k8s_ucp.gitops.forge.gitea import Gitea
 
 _ENDED = threading.Event()
@@ -75,6 +78,31 @@ def test_another_server_than_a_forge_is_named(answer: str, monkeypatch: pytest.M
     monkeypatch.setattr(forge, "_open", lambda *_, **__: io.BytesIO(answer.encode()))
     with pytest.raises(ForgeFailed, match="octo/shop is not on a Gitea server"):
         forge.find("ucp/echo/stage", "main")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "sent"),
+    [([], 1), ([502, 500, 503], 4), ([504] * 4, 4), ([404], 1), ([503, 422], 2)],
+)
+def test_a_call_to_a_forge_that_is_unavailable_is_repeated(
+    statuses: list[int], sent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "PAUSES", (0.0, 0.0, 0.0))
+    forge = Gitea(Site("gitea", "http://192.0.2.1", "octo/shop"))
+    methods = []
+
+    def respond(request: Request, **_: object) -> io.BytesIO:
+        methods.append(request.get_method())
+        if len(methods) <= len(statuses):
+            status = statuses[len(methods) - 1]
+            raise HTTPError(request.full_url, status, "", Message(), io.BytesIO(b"{}"))
+        return io.BytesIO(b"{}")
+
+    monkeypatch.setattr(forge, "_open", respond)
+    failure = pytest.raises(ForgeFailed, match="failed to update pull request 7")
+    with failure if sent == len(statuses) else nullcontext():
+        forge.update(PullRequest(7, ""), Proposal("head", "main", "c0ffee", "title", "body"))
+    assert methods == ["PATCH"] * sent
 
 
 def test_a_call_in_time_returns_or_raises_what_it_returns_or_raises() -> None:
