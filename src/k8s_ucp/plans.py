@@ -65,7 +65,6 @@ from k8s_ucp.steps.startup.start_on_host import (
     start_reconciler,
     start_rollouts,
     start_supervisor,
-    with_rollouts,
 )
 from k8s_ucp.steps.teardown.checks import check_destroyable
 from k8s_ucp.steps.teardown.core import delete_core, give_up_core, note_destroyed
@@ -92,7 +91,13 @@ from k8s_ucp.steps.upgrading.upgrade import install_pins, leave_others, upgrade_
 from k8s_ucp.steps.waiting.await_applications import await_applications, await_ingress
 from k8s_ucp.steps.waiting.await_environments import await_environments
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology.placement import can_load_images, core_is_existing, in_pods, needs_git_server
+from k8s_ucp.topology.placement import (
+    can_load_images,
+    core_is_existing,
+    in_pods,
+    needs_git_server,
+    with_rollouts,
+)
 
 Tasks = tuple[Task[StartContext], ...]
 

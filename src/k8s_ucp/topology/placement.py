@@ -47,6 +47,17 @@ def is_simulated(topology: Topology, provider: str) -> bool:
     return info is not None and (info.simulated or info.cloud in topology.spec.clouds.simulated)
 
 
+def with_rollouts(topology: Topology) -> list[str]:
+    """Running environments whose Argo Rollouts is a process of this machine: pods are simulated."""
+    if not topology.spec.addons.argo_rollouts:
+        return []
+    return [
+        each.name
+        for each in topology.spec.environments
+        if PROVIDERS[each.cluster.provider].simulated and each.state == "running"
+    ]
+
+
 def writes_elsewhere(topology: Topology) -> bool:
     """Whether a core on this machine writes to clouds or clusters that another core can write to.
 

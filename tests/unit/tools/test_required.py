@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from k8s_ucp.steps.startup.start_on_host import with_rollouts
 from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.required import needed_tools
 from tests.unit.gitops.topologies import demo, on_clouds
@@ -15,9 +14,3 @@ def test_needed_tools_depend_on_add_ons() -> None:
     }
     assert needed_tools(demo(addons={"ingress": "traefik"})) == EMBEDDED
     assert "argo-rollouts" not in needed_tools(on_clouds(addons={"argo-rollouts": True}))
-
-
-def test_argo_rollouts_runs_in_environments_with_simulated_pods() -> None:
-    assert with_rollouts(demo()) == []
-    assert with_rollouts(demo(addons={"argo-rollouts": True})) == ["stage", "prod"]
-    assert with_rollouts(on_clouds(addons={"argo-rollouts": True})) == []

@@ -6,6 +6,8 @@ import pytest
 
 from k8s_ucp.topology import default
 from k8s_ucp.topology.parts import Clouds
+from k8s_ucp.topology.placement import with_rollouts
+from tests.unit.gitops.topologies import demo, on_clouds
 
 SIMULATED = Clouds.model_validate({"aws": {"simulated": True}})
 
@@ -32,3 +34,9 @@ def test_the_proposed_database_provider_is_one_that_holds_data(
     assert [(each.name, each.provider) for each in topology.spec.databases] == [
         ("quotes", proposed)
     ]
+
+
+def test_argo_rollouts_runs_in_environments_with_simulated_pods() -> None:
+    assert with_rollouts(demo()) == []
+    assert with_rollouts(demo(addons={"argo-rollouts": True})) == ["stage", "prod"]
+    assert with_rollouts(on_clouds(addons={"argo-rollouts": True})) == []

@@ -50,6 +50,7 @@ from k8s_ucp.gitops.publish.repositories import Published
 from k8s_ucp.providers import DEFAULT, environment_providers
 from k8s_ucp.topology import Topology, parse, read_topology
 from k8s_ucp.topology.edit import with_item, with_overlays, without_environment
+from k8s_ucp.topology.placement import with_rollouts
 
 _DEFAULT = "at the chart's default"
 _NOTED = 10
@@ -250,8 +251,6 @@ def and_rollouts(how: str, name: str, topology: Topology) -> str:
     Where pods are simulated, Argo Rollouts runs as a process of this machine, started by `ucp
     start`.
     """
-    from k8s_ucp.steps.startup.start_on_host import with_rollouts
-
     if name not in with_rollouts(topology) or "ucp start" in how:
         return how
     return f"{how}; `ucp start` starts Argo Rollouts on it"

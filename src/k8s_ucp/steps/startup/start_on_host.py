@@ -32,7 +32,6 @@ from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import SECRET, Kube
 from k8s_ucp.names import ARGOCD_NAMESPACE
-from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.startup.apply_manifests import (
     apply_repository_secrets,
     apply_root,
@@ -46,7 +45,7 @@ from k8s_ucp.steps.startup.planned_components import (
     planned_root,
     preview_programs,
 )
-from k8s_ucp.topology import Topology
+from k8s_ucp.topology.placement import with_rollouts
 
 FREE_SECONDS = 5.0
 """Until processes that have just ended release their ports."""
@@ -267,14 +266,3 @@ def restarting(
         return health
 
     return look
-
-
-def with_rollouts(topology: Topology) -> list[str]:
-    """Running environments whose clusters simulate pods, if the add-on is enabled."""
-    if not topology.spec.addons.argo_rollouts:
-        return []
-    return [
-        each.name
-        for each in topology.spec.environments
-        if PROVIDERS[each.cluster.provider].simulated and each.state == "running"
-    ]

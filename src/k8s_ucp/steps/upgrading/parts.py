@@ -13,13 +13,12 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.journal import RunRecord
 from k8s_ucp.engine.pipeline import StepState
 from k8s_ucp.providers import PROVIDERS
-from k8s_ucp.steps.startup.start_on_host import with_rollouts
 from k8s_ucp.steps.upgrading.interrupted import PartialUpgrade, numbers
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.kept_versions import read_kept
 from k8s_ucp.tools.toolbox import Toolbox, version_of
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology.placement import in_pods
+from k8s_ucp.topology.placement import in_pods, with_rollouts
 
 CORE = "core"
 HEALTHY, AIMED, BACK = "well", "aimed", "back"
