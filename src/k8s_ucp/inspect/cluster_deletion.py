@@ -40,7 +40,7 @@ class ClusterDeletion:
         found = [*self._local(), *describe_remaining(self.kube, self.resources)]
         if not found and self.resources and self._is_registered():
             return f"Argo CD's Secret of {self.cluster} is being deleted"
-        return some_of(found) if found else ""
+        return some_of(found)
 
     def _local(self) -> Iterator[str]:
         item = self.kube.find(LOCAL_CLUSTER, self.cluster, names.CLUSTERS_NAMESPACE)

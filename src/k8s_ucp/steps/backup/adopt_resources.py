@@ -141,7 +141,7 @@ class _Observation:
             self._only_references_since = self._only_references_since or now
             if now - self._only_references_since > SETTLE_SECONDS:
                 return ""
-        return some_of(sorted(waiting)) if waiting else ""
+        return some_of(sorted(waiting))
 
 
 def is_adopting(item: Object) -> bool:

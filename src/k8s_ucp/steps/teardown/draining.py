@@ -61,7 +61,7 @@ def pause_automation(context: StartContext, report: Report) -> None:
         for each in running:
             # A failing sync would be retried without end.
             end_sync(context.kube, each)
-        return some_of([each["metadata"]["name"] for each in running]) if running else ""
+        return some_of([each["metadata"]["name"] for each in running])
 
     context.wait(
         "end of running syncs", busy, report, seconds=SYNC_SECONDS, next="see `ucp logs argocd`"
@@ -90,7 +90,7 @@ def drain_environments(context: StartContext, report: Report) -> None:
         if not clusters:
             return "", ()
         left = _deployed(context, clusters)
-        words = some_of([*map(_words, left)]) if left else "being deregistered"
+        words = some_of([*map(_words, left)]) or "being deregistered"
         return f"{some_of(sorted(clusters))}: {words}", left
 
     wait_deleted(context, "drain of the environments", pending, report, seconds=DRAIN_SECONDS)
@@ -106,7 +106,7 @@ def _await_released(context: StartContext, report: Report) -> None:
         record.remove_deleted(gone)
         waits = [each for each in left if not each.names & context.teardown.abandon]
         names[:] = [each.handle for each in waits]
-        return some_of(waits) if waits else ""
+        return some_of(waits)
 
     names: list[str] = []
     what = "deletion of load balancers and volumes by their clusters"
