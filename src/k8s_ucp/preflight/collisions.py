@@ -17,6 +17,7 @@ from k8s_ucp.components.ownership.tracking import tracker
 from k8s_ucp.components.repositories import render_all
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
+from k8s_ucp.gitops.manifests.images_and_ports import split_image
 from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.gitops.render.values.clouds import clouds
 from k8s_ucp.kube import APPLICATION, SECRET, Kind, NotFound
@@ -118,10 +119,7 @@ def package_in(text: str) -> str:
 
 def package_of(reference: str) -> str:
     """A package without version and registry, so that mirrors compare as equal."""
-    path = reference.partition("@")[0]
-    head, colon, tail = path.rpartition(":")
-    path_without_tag = head if colon and "/" not in tail else path
-    return path_without_tag.rpartition("/")[2]
+    return split_image(reference)[0].rpartition("/")[2]
 
 
 def _registered(context: StartContext, core: AdoptedCore) -> Iterator[str]:

@@ -40,18 +40,15 @@ def unlisted_images(
 ) -> list[str]:
     """Images of a kustomization that aren't in the list that promotions change."""
     from k8s_ucp.gitops.manifests.images_and_ports import images, one_version, split_image
-    from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
 
-    path = f"apps/{name}/overlays/{environment}/kustomization.yaml"
-    if path not in rendered.apps:
+    listed = _listed_images(rendered, name, environment)
+    if listed is None:
         return []
     versions: dict[str, set[str]] = {}
     for image in images(list(items)):
-        known, version = split_image(image)
-        versions.setdefault(known, set()).add(version)
-    listed = maps(first_map(rendered.apps[path], path), "images")
-    known_there = {str(each.get(key)) for each in listed for key in ("name", "newName")}
-    return [image for image, _ in one_version(versions) if image not in known_there]
+        image_name, version = split_image(image)
+        versions.setdefault(image_name, set()).add(version)
+    return [image for image, _ in one_version(versions) if image not in listed]
 
 
 def images_outside_containers(
@@ -61,18 +58,15 @@ def images_outside_containers(
     from k8s_ucp.gitops.check.kinds import is_custom_resource
     from k8s_ucp.gitops.check.objects import named
     from k8s_ucp.gitops.manifests.images_and_ports import split_image
-    from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
 
-    path = f"apps/{name}/overlays/{environment}/kustomization.yaml"
-    if path not in rendered.apps:
+    listed = _listed_images(rendered, name, environment)
+    if listed is None:
         return
-    listed = maps(first_map(rendered.apps[path], path), "images")
-    known = {str(each.get(key)) for each in listed for key in ("name", "newName")}
     found: dict[str, set[str]] = {}
     for item in filter(is_custom_resource, items):
         for image in _images_of_fields(item):
             image_name, version = split_image(image)
-            if version and image_name not in known:
+            if version and image_name not in listed:
                 found.setdefault(image, set()).add(named(item))
     if found:
         objects = sorted({each for names in found.values() for each in names})
@@ -81,6 +75,17 @@ def images_outside_containers(
             f"{some_of(objects, _SHOWN)}: `images` of a kustomization changes containers only, so "
             "change it in the manifests"
         )
+
+
+def _listed_images(rendered: Rendered, name: str, environment: str) -> set[str] | None:
+    """Names in `images` of an overlay's kustomization; None if it has no kustomization."""
+    from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
+
+    path = f"apps/{name}/overlays/{environment}/kustomization.yaml"
+    if path not in rendered.apps:
+        return None
+    listed = maps(first_map(rendered.apps[path], path), "images")
+    return {str(each.get(key)) for each in listed for key in ("name", "newName")}
 
 
 def _images_of_fields(value: object) -> Iterator[str]:
