@@ -221,7 +221,12 @@ def delete_on_each(
     """
     for name, environment, why in query_each(call, topology, named, delete):
         if why:
-            call.console.say(f"note: the {what} {name} on {environment} is retained: {why}")
+            report_kept(call, f"{what} {name}", environment, why)
+
+
+def report_kept(call: Invocation, what: str, where: str, why: str) -> None:
+    """Print why an object is kept that a removal was to delete. what: kind and name."""
+    call.console.say(f"note: the {what} on {where} is kept: {why}")
 
 
 def query_each(

@@ -74,7 +74,7 @@ def delete_kinds(
             applications = core.list_all(APPLICATION, ARGOCD_NAMESPACE)
         except KubeError as error:
             kinds = ", ".join(sorted(set().union(*kinds_by_environment.values())))
-            call.console.say(f"note: kinds are retained ({kinds}): {error.message}")
+            call.console.say(f"note: kinds are kept ({kinds}): {error.message}")
             return
 
     def delete(kube: Kube, name: str, environment: str) -> str:
@@ -99,7 +99,7 @@ def declaring(applications: Collection[Object], name: str, cluster: str) -> list
     ]
 
 
-def why_retained(crd: Object, declared_by: Collection[str], objects: int) -> str:
+def why_kept(crd: Object, declared_by: Collection[str], objects: int) -> str:
     """Why a CRD is kept; "" if nobody else uses it."""
     managers = {str(each.get("manager")) for each in crd["metadata"].get("managedFields") or ()}
     if others := sorted(managers - _APPLIERS):
@@ -132,7 +132,7 @@ def preview_kinds(
             if not is_tracked_by(each, own[environment])
         ]
         declared_by = declaring(others, name, topology.app_cluster(environment))
-        return why_retained(crd, declared_by, len(left))
+        return why_kept(crd, declared_by, len(left))
 
     kinds = {
         name: declared_kinds(by_name.get(application, {})) for name, application in own.items()
@@ -149,7 +149,7 @@ def _delete(kube: Kube, name: str, declared_by: Collection[str]) -> str:
         return ""
     kind = kind_of_crd(crd)
     objects = len(kube.list_all(kind)) if kind else 0
-    if why := why_retained(crd, declared_by, objects):
+    if why := why_kept(crd, declared_by, objects):
         return why
     what = f"deletion of the kind {name}"
     delete_and_wait(kube, CRD, crd, what, seconds=DELETION_SECONDS)

@@ -39,7 +39,7 @@ def delete_namespaces(call: Invocation, topology: Topology, app: App) -> None:
     topology: without the app. Kept namespaces are printed; this never fails the removal, which is
     pushed already.
     """
-    simulated = _simulated(topology)
+    simulated = simulated_environments(topology)
 
     def delete(kube: Kube, namespace: str, environment: str) -> str:
         return delete_namespace(
@@ -51,7 +51,7 @@ def delete_namespaces(call: Invocation, topology: Topology, app: App) -> None:
 
 def preview_namespaces(call: Invocation, topology: Topology, app: App) -> Iterator[PlannedChange]:
     """What `delete_namespaces` would do once the app is removed. topology: without the app."""
-    simulated = _simulated(topology)
+    simulated = simulated_environments(topology)
 
     def why(kube: Kube, namespace: str, environment: str) -> str:
         found = kube.find(NAMESPACE, namespace)
@@ -75,9 +75,24 @@ def _named(topology: Topology, app: App) -> dict[str, list[str]]:
     return {each.name: wanted for each in topology.spec.environments}
 
 
-def _simulated(topology: Topology) -> dict[str, bool]:
+def simulated_environments(topology: Topology) -> dict[str, bool]:
+    """{environment: whether its cluster simulates pods, so that its volumes hold no data}"""
     environments = topology.spec.environments
     return {each.name: PROVIDERS[each.cluster.provider].simulated for each in environments}
+
+
+def made_for_apps(namespace: Object) -> bool:
+    """Whether Argo CD created a namespace as an app's destination, or our reconciler did.
+
+    A namespace that an Application declares, and Argo CD tracks, is left to that Application.
+    """
+    about = namespace["metadata"]
+    if names.TRACKING_ID in annotations_of(namespace):
+        return False
+    if labels_of(namespace).get(names.MANAGED_BY) == names.OURS:
+        return True
+    managers = {each.get("manager") for each in about.get("managedFields") or ()}
+    return ARGOCD_MANAGER in managers
 
 
 def delete_namespace(
@@ -86,7 +101,7 @@ def delete_namespace(
     application: str,
     *,
     volumes_too: bool,
-    ours: Callable[[Object], bool] = lambda found: made_for_apps(found),
+    ours: Callable[[Object], bool] = made_for_apps,
 ) -> str:
     """Why it is kept; "" if it is deleted, or did not exist. Raises UcpError."""
     found = kube.find(NAMESPACE, namespace)
@@ -105,7 +120,7 @@ def why_kept(
     application: str,
     *,
     volumes_too: bool,
-    ours: Callable[[Object], bool] = lambda found: made_for_apps(found),
+    ours: Callable[[Object], bool] = made_for_apps,
 ) -> str:
     """Why a namespace is kept; "" if nobody else uses it. Raises UcpError."""
     if not ours(found):
@@ -118,20 +133,6 @@ def why_kept(
     if held := list(held_by(items, application, volumes_too=volumes_too)):
         return f"it contains {some_of(held, 3)}"
     return ""
-
-
-def made_for_apps(namespace: Object) -> bool:
-    """Whether Argo CD created a namespace as an app's destination, or our reconciler did.
-
-    A namespace that an Application declares, and Argo CD tracks, is left to that Application.
-    """
-    about = namespace["metadata"]
-    if names.TRACKING_ID in annotations_of(namespace):
-        return False
-    if labels_of(namespace).get(names.MANAGED_BY) == names.OURS:
-        return True
-    managers = {each.get("manager") for each in about.get("managedFields") or ()}
-    return ARGOCD_MANAGER in managers
 
 
 def held_by(

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp import names
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.editing.deletion import wait_for
-from k8s_ucp.cli.editing.namespace_deletion import delete_namespace
+from k8s_ucp.cli.editing.deletion import delete_on_each, report_kept, wait_for
+from k8s_ucp.cli.editing.namespace_deletion import delete_namespace, simulated_environments
 from k8s_ucp.cli.editing.removal_plan import preview_applications
 from k8s_ucp.engine.pipeline import Report
 from k8s_ucp.engine.planned_change import PlannedChange
-from k8s_ucp.errors import UcpError, some_of
+from k8s_ucp.errors import some_of
 from k8s_ucp.gitops.render.values.claims import API_VERSION, EMPTY_FOLDER, FOLDER, README
 from k8s_ucp.gitops.render.values.teams import CLAIMS
 from k8s_ucp.inspect.resource_conditions import stuck
@@ -33,7 +33,6 @@ from k8s_ucp.kube import (
     annotations_of,
     labels_of,
 )
-from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.reconciler.draining import end_sync
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def await_projects_deleted(
                 if each["metadata"]["name"].startswith(start)
             ),
         ]
-        return some_of(left) if left else ""
+        return some_of(left)
 
     wait_for(
         f"deletion of the Applications and projects of {team.name}",
@@ -161,28 +160,17 @@ def delete_team_namespaces(call: Invocation, topology: Topology, team: Team, cor
         made = labels.get(TEAM) == team.name and labels.get(names.TOPOLOGY) == topology.name
         return made or labels.get(names.MANAGED_BY) == names.OURS
 
-    state = call.workspace.state(topology.name)
-    for environment in topology.spec.environments:
-        path = state.kubeconfig(topology.app_cluster(environment.name))
-        if not path.exists():
-            continue
-        simulated = PROVIDERS[environment.cluster.provider].simulated
-        application = f"platform-{team.namespace}.{environment.name}"
-        try:
-            with contextlib.closing(Kube.from_file(path)) as kube:
-                why = delete_namespace(
-                    kube, team.namespace, application, volumes_too=simulated, ours=ours
-                )
-        except UcpError as error:
-            why = error.message
-        _report(call, team, environment.name, why)
-    why = delete_namespace(core, team.namespace, "teams", volumes_too=False, ours=ours)
-    _report(call, team, topology.core_cluster, why)
+    simulated = simulated_environments(topology)
 
+    def delete(kube: Kube, namespace: str, environment: str) -> str:
+        application = f"platform-{namespace}.{environment}"
+        volumes_too = simulated[environment]
+        return delete_namespace(kube, namespace, application, volumes_too=volumes_too, ours=ours)
 
-def _report(call: Invocation, team: Team, where: str, why: str) -> None:
-    if why:
-        call.console.say(f"note: the namespace {team.namespace} on {where} is retained: {why}")
+    namespaces = {environment: [team.namespace] for environment in simulated}
+    delete_on_each(call, topology, "namespace", namespaces, delete)
+    if why := delete_namespace(core, team.namespace, "teams", volumes_too=False, ours=ours):
+        report_kept(call, f"namespace {team.namespace}", topology.core_cluster, why)
 
 
 def _list(kube: Kube, kind: Kind, namespace: str) -> list[Object]:

@@ -1,4 +1,4 @@
-"""CRDs that are deleted with a removed app, and reasons to retain them."""
+"""CRDs that are deleted with a removed app, and reasons to keep them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from k8s_ucp.cli.editing.kind_deletion import (
     declared_kinds,
     declaring,
     delete_kinds,
-    why_retained,
+    why_kept,
 )
 from tests.unit.gitops.topologies import demo
 
@@ -48,11 +48,11 @@ def application(name: str, cluster: str, *kinds: str) -> dict[str, Any]:
         ([], [], 0, "it is not known who created it"),
     ],
 )
-def test_a_crd_is_retained_while_it_is_used_or_of_unknown_origin(
+def test_a_crd_is_kept_while_it_is_used_or_of_unknown_origin(
     managers: list[dict[str, str]], declared_by: list[str], objects: int, why: str
 ) -> None:
     crd = {"metadata": {"name": NAME, "managedFields": managers}}
-    assert why_retained(crd, declared_by, objects) == why
+    assert why_kept(crd, declared_by, objects) == why
 
 
 def test_declaring_lists_the_applications_of_the_cluster_that_contain_the_crd() -> None:
@@ -98,4 +98,4 @@ def test_a_core_that_refuses_to_list_applications_does_not_fail_a_removal(
         delete_kinds(call, topology, {"stage": {NAME}, "prod": set()})
         server.shutdown()
     said = "".join(capfd.readouterr())
-    assert f"note: kinds are retained ({NAME}): " in said
+    assert f"note: kinds are kept ({NAME}): " in said
