@@ -24,7 +24,7 @@ from k8s_ucp.inspect.costs import costs_of
 from k8s_ucp.redaction import without_secrets
 from k8s_ucp.timestamps import stamp
 from k8s_ucp.topology import Topology
-from k8s_ucp.workspace import StateFolder, Workspace
+from k8s_ucp.workspace import FILE_MODE, StateFolder, Workspace, writing
 
 LOG_BYTES = 1024 * 1024
 PlannedChanges = Mapping[str, Iterable[PlannedChange]]
@@ -195,10 +195,8 @@ def _log(path: Path, name: str) -> Iterator[Callable[[StepEvent], None]]:
     with contextlib.suppress(OSError):
         if path.stat().st_size > LOG_BYTES:
             path.replace(path.with_suffix(".log.1"))
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    except OSError as error:
-        raise UcpError(f"failed to write {path}: {error.strerror}") from error
+    with writing(path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
     # Unbuffered: on a full disk, closing a buffer would fail and hide the outcome of the run.
     with os.fdopen(descriptor, "ab", buffering=0) as stream:
 

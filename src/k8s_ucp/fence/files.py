@@ -18,7 +18,7 @@ from typing import Any
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.record import FenceRecord, parse
 from k8s_ucp.fence.rules import FenceVerdict
-from k8s_ucp.workspace import make_private_folder, write_private_json
+from k8s_ucp.workspace import make_private_folder, write_private_json, writing
 
 PERIOD = 30.0
 """Seconds without a confirmation after which a core cluster's writers stop."""
@@ -188,10 +188,8 @@ class FenceFiles:
 
     def _write(self, path: Path, content: FenceSettings | FencePermit) -> None:
         make_private_folder(self.folder)
-        try:
+        with writing(path):
             write_private_json(path, content)
-        except OSError as error:
-            raise UcpError(f"failed to write {path}: {error.strerror}") from error
 
 
 class Gate:

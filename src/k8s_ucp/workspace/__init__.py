@@ -13,6 +13,7 @@ from k8s_ucp.workspace.files import (
     replace_file,
     write_private_file,
     write_private_json,
+    writing,
 )
 from k8s_ucp.workspace.folders import GitopsFolder, StateFolder
 from k8s_ucp.workspace.sockets import make_socket_folder, socket_folder_of_config
@@ -35,4 +36,5 @@ __all__ = [
     "socket_folder_of_config",
     "write_private_file",
     "write_private_json",
+    "writing",
 ]

@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import stat
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from k8s_ucp.workspace.cache import advise_writable
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def make_private_folder(folder: Path) -> None:
@@ -41,6 +43,18 @@ def make_private_folder(folder: Path) -> None:
         raise UcpError(
             f"failed to create the folder {folder}: {error.strerror}",
             next=advise_space(error) or advise_writable(folder),
+        ) from error
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Report a failure to write a file of the workspace, with what to do. Raises UcpError."""
+    try:
+        yield
+    except OSError as error:
+        advice = advise_writable(path) if error.errno in _UNWRITABLE else None
+        raise UcpError(
+            f"failed to write {path}: {error.strerror}", next=advise_space(error) or advice
         ) from error
 
 

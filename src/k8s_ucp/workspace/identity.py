@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from k8s_ucp import locks
-from k8s_ucp.errors import UcpError, advise_space
-from k8s_ucp.workspace.cache import advise_writable
-from k8s_ucp.workspace.files import hide_from_git, read_regular_file, write_private_json
+from k8s_ucp.workspace.files import (
+    hide_from_git,
+    read_regular_file,
+    write_private_json,
+    writing,
+)
 from k8s_ucp.workspace.folders import digest
 
 _FILE = Path("gitops/.workspace.json")
@@ -75,7 +78,7 @@ def settle_identity(root: Path) -> None:
     identity keep the id that their clusters are marked with. Raises UcpError.
     """
     file = root / _FILE
-    try:
+    with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         with locks.folder_locked(file.parent):
             identity = _identity(root)
@@ -93,11 +96,6 @@ def settle_identity(root: Path) -> None:
             settled = replace(identity, root=str(root), machine=_machine() or identity.machine)
             if settled != identity:
                 write_private_json(file, settled)
-    except OSError as error:
-        raise UcpError(
-            f"failed to write {file}: {error.strerror}",
-            next=advise_space(error) or advise_writable(file),
-        ) from error
 
 
 def _identity(root: Path) -> WorkspaceIdentity | None:

@@ -16,6 +16,7 @@ from k8s_ucp.workspace import (
     make_private_folder,
     replace_file,
     write_private_file,
+    writing,
 )
 
 
@@ -142,3 +143,20 @@ def test_a_folder_without_space_for_it_is_reported_with_how_to_make_space(
         with pytest.raises(UcpError) as caught:
             create(tmp_path / "new")
         assert caught.value.next == advice
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "free disk space (df -h), or inodes (df -i)"),
+        (errno.EROFS, "make the workspace writable, or choose another one with --workspace DIR"),
+        (errno.EISDIR, None),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_reported_with_what_to_do(
+    tmp_path: Path, number: int, advice: str | None
+) -> None:
+    file = tmp_path / "ucp.yaml"
+    with pytest.raises(UcpError, match=f"failed to write {file}: ") as caught, writing(file):
+        raise OSError(number, os.strerror(number))
+    assert caught.value.next == advice

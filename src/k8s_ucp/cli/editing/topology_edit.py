@@ -24,11 +24,11 @@ from k8s_ucp.cli.topology_selection import STARTED, declared_topology, remember
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.pipeline import Report, RunInterrupted
 from k8s_ucp.engine.planned_change import PlannedChange
-from k8s_ucp.errors import UcpError, UsageError, advise_space
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
-from k8s_ucp.workspace import replace_file, write_private_file
+from k8s_ucp.workspace import replace_file, write_private_file, writing
 
 if TYPE_CHECKING:
     from k8s_ucp.context import PublishOptions, StartContext
@@ -262,7 +262,7 @@ class _FileEdit:
         _write(self.path, self._text, over=self._before)
         self.written = True
         name, text = self._context.topology.name, self._context.topology_file.decode()
-        with _reported_as_ours(self._started):
+        with writing(self._started):
             remember(self._context.workspace, name, text)
 
     def undo(self) -> None:
@@ -270,7 +270,7 @@ class _FileEdit:
         if not self.written:
             return
         _write(self.path, self._before, over=self._text)
-        with _reported_as_ours(self._started):
+        with writing(self._started):
             if self._started_before is None:
                 self._started.unlink(missing_ok=True)
             elif self._started.read_text("utf-8") != self._started_before:
@@ -300,18 +300,6 @@ def _refuse_unstartable(former: Topology, topology: Topology) -> None:
     known = {each.message for each in find_unstartable(former)}
     if new := [e.message for e in find_unstartable(topology) if e.message not in known]:
         raise UsageError("; ".join(new), next="choose a provider that runs from this core")
-
-
-@contextlib.contextmanager
-def _reported_as_ours(path: Path) -> Iterator[None]:
-    """Turn errors of the file system into UcpError, after which an edit is undone."""
-    try:
-        yield
-    except OSError as error:
-        raise UcpError(
-            f"failed to write {path}: {error.strerror}",
-            next=advise_space(error) or f"make {path} writable",
-        ) from error
 
 
 @contextlib.contextmanager
@@ -345,7 +333,7 @@ def _write(path: Path, text: str, *, over: str) -> None:
 
     over: the text that is replaced. Raises UcpError, ChangedMeanwhile for any other.
     """
-    with _reported_as_ours(path):
+    with writing(path):
         found = path.read_bytes()
         if found == text.encode():
             return

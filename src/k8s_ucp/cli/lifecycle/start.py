@@ -194,19 +194,17 @@ def _write_down(call: Invocation, request: StartRequest) -> None:
     from k8s_ucp.cli.topology_selection import remember
     from k8s_ucp.gitops.render.repositories import templates_folder
     from k8s_ucp.topology.schema import NAME
-    from k8s_ucp.workspace import replace_file
+    from k8s_ucp.workspace import replace_file, writing
 
     if not request.exists:
         schema = (templates_folder() / "core" / NAME).read_text("utf-8")
-        try:
-            with request.path.open("x", encoding="utf-8") as stream:
-                stream.write(request.text)
-            beside = request.path.with_name(NAME)
+        beside = request.path.with_name(NAME)
+        with writing(request.path), request.path.open("x", encoding="utf-8") as stream:
+            stream.write(request.text)
+        with writing(beside):
             if beside.is_symlink():
                 beside.unlink()  # In a folder of others, it could lead to any file of the user.
             beside.write_text(schema, "utf-8")
-        except OSError as error:
-            raise UcpError(f"failed to write {request.path}: {error.strerror}") from error
         call.console.say(f"wrote {request.path}")
     elif not request.path.exists() or request.path.read_text("utf-8") != request.read:
         # It was read before the lock was taken, and edited in between.
@@ -214,9 +212,7 @@ def _write_down(call: Invocation, request: StartRequest) -> None:
             f"{request.path} changed while it was checked; nothing was started", next="ucp start"
         )
     elif request.changed:
-        try:
+        with writing(request.path):
             replace_file(request.path, request.text)
-        except OSError as error:
-            raise UcpError(f"failed to write {request.path}: {error.strerror}") from error
         call.console.say(f"wrote {request.changed} to {request.path}")
     remember(call.workspace, request.topology.name, request.text)
