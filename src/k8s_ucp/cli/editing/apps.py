@@ -221,7 +221,19 @@ def add(
         overlays=tuple(overlay or ()),
         more=keys,
     )
-    topology = declared_topology(call)
+    _add(call, flags, database_provider, dry_run=dry_run)
+    if origin["image"] and port is None and not origin["path"] and not origin["repo"]:
+        call.console.say(
+            f"{name}: its container must listen on port {DEFAULT_PORT}, its variable PORT\n"
+            f"  next: for another port, set `port` of {name} in ucp.yaml, then ucp start"
+        )
+
+
+def _add(
+    call: Invocation, flags: AppFlags, database_provider: str | None, *, dry_run: bool
+) -> None:
+    """Add the app that the flags describe, or print what that would do."""
+    name, topology = flags.name, declared_topology(call)
     _refuse_taken(call, topology, name)
     with item_of(call, topology, flags) as item:
         edit = _adding(item, database_provider)
@@ -238,11 +250,6 @@ def add(
     call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")
     if advice := mutable_tag_advice(item, [each.name for each in topology.spec.environments]):
         call.console.say(advice)
-    if origin["image"] and port is None and not origin["path"] and not origin["repo"]:
-        call.console.say(
-            f"{name}: its container must listen on port {DEFAULT_PORT}, its variable PORT\n"
-            f"  next: for another port, set `port` of {name} in ucp.yaml, then ucp start"
-        )
 
 
 def _of_built_in_app(name: str, keys: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from k8s_ucp.cli.editing.deletion import (
 )
 from k8s_ucp.cli.editing.removal_plan import preview_environment
 from k8s_ucp.cli.editing.topology_edit import (
+    Edit,
     as_it_is,
     confirm_removal,
     continues,
@@ -312,31 +313,14 @@ def remove(
     again, file = f"ucp env remove {name}", call.workspace.topology_file
     before = declared_topology(call)
     refuse_lost_core(call, before, again)
-
-    def edit(text: str, path: Path) -> tuple[str, Topology]:
-        environments = parse(text, path).spec.environments
-        refuse_protected((each for each in environments if each.name == name), path)
-        for environment in environments:
-            if environment.promotes_from == name:
-                raise UsageError(
-                    f"{environment.name} promotes from {name}",
-                    next=f"change promotesFrom of {environment.name} in {path} first",
-                )
-        return without_environment(text, name, path)
-
-    removed = Scope(frozenset([name]), frozenset())
+    declared = next((each for each in before.spec.environments if each.name == name), None)
+    edit, removed = _removing(name), Scope(frozenset([name]), frozenset())
     if plan:
-        deletions = (
-            line
-            for each in before.spec.environments
-            if each.name == name
-            for line in preview_environment(call, before, each)
-        )
+        deletions = preview_environment(call, before, declared) if declared else ()
         plan_edit(call, edit, output, removed=removed, after={"await-cluster-gone": deletions})
         return
     with in_parts(call, before, f"environment {name}", again) as parts:
         deletion = deletion_of(call, before, name)
-        declared = any(each.name == name for each in before.spec.environments)
         subject = f"Remove the environment {name}"
         if not declared and continues(parts, again):
             # Interrupted between ucp.yaml and the pushes, or later: then there is nothing left to
@@ -365,6 +349,23 @@ def remove(
                 await_cluster_deleted(deletion, again, report, seconds=wait)
             how = ""
     call.console.say(f"environment {name} removed{how}")
+
+
+def _removing(name: str) -> Edit:
+    """Removes an environment from ucp.yaml, unless it is protected or another promotes from it."""
+
+    def edit(text: str, path: Path) -> tuple[str, Topology]:
+        environments = parse(text, path).spec.environments
+        refuse_protected((each for each in environments if each.name == name), path)
+        for environment in environments:
+            if environment.promotes_from == name:
+                raise UsageError(
+                    f"{environment.name} promotes from {name}",
+                    next=f"change promotesFrom of {environment.name} in {path} first",
+                )
+        return without_environment(text, name, path)
+
+    return edit
 
 
 def _committed(call: Invocation, topology: Topology) -> dict[str, str | None]:

@@ -173,20 +173,27 @@ def plan_edit(
 
 
 def context_of(
-    call: Invocation, topology: Topology, text: str, *, removed: Scope = EMPTY_SCOPE
+    call: Invocation,
+    topology: Topology,
+    text: str,
+    *,
+    file: Path | None = None,
+    removed: Scope = EMPTY_SCOPE,
 ) -> StartContext:
-    """The context for steps of an edited topology. text: of its file. Raises UcpError."""
+    """The context for steps of a topology with this text. file: None for ucp.yaml.
+
+    Raises UcpError.
+    """
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.context import PublishOptions, StartContext
     from k8s_ucp.gitops.render.app_manifests import read_manifests
 
+    folder = (file or call.workspace.topology_file).parent
     return StartContext(
         workspace=call.workspace,
         topology=topology,
         topology_file=_normalized(text),
-        manifests=read_manifests(
-            topology, call.workspace.topology_file.parent, fetcher_of(call, topology)
-        ),
+        manifests=read_manifests(topology, folder, fetcher_of(call, topology)),
         publishing=PublishOptions(removed=removed),
         git_credential=credential_of(topology, call.workspace),
     )

@@ -20,7 +20,8 @@ from k8s_ucp.cli.command import (
     plan_invocation,
     with_given_options,
 )
-from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
+from k8s_ucp.cli.editing.topology_edit import context_of
+from k8s_ucp.cli.git_credentials import read_credential_of
 from k8s_ucp.cli.lifecycle.existing_core import ExistingCoreChoice, decide
 from k8s_ucp.cli.lifecycle.start_request import StartRequest, parse_flags, resolve_topology
 from k8s_ucp.cli.lifecycle.start_summary import summary_table
@@ -147,31 +148,14 @@ def start(
     request = resolve_topology(call, flags, plan=plan)
 
     from k8s_ucp import plans
-    from k8s_ucp.cli.app_sources import fetcher_of
-    from k8s_ucp.context import PublishOptions, StartContext
     from k8s_ucp.gitops.publish.repositories import resolutions_from
-    from k8s_ucp.gitops.render.app_manifests import read_manifests
 
-    context = StartContext(
-        workspace=call.workspace,
-        topology=request.topology,
-        topology_file=request.text.encode(),
-        manifests=read_manifests(
-            request.topology, request.path.parent, fetcher_of(call, request.topology)
-        ),
-        publishing=PublishOptions(resolutions=resolutions_from(ours or [], theirs or [])),
-        git_credential=credential_of(request.topology, call.workspace),
-        git_read_credential=read_credential_of(request.topology, call.workspace),
-        takeover=takeover,
-    )
+    context = context_of(call, request.topology, request.text, file=request.path)
+    context.publishing.resolutions = resolutions_from(ours or [], theirs or [])
+    context.git_read_credential = read_credential_of(request.topology, call.workspace)
+    context.takeover = takeover
     if plan:
-        first = []
-        if not request.exists:
-            first.append(PlannedChange("create", request.path.name, "there is none"))
-        elif request.changed:
-            why = f"{request.changed} is added, as the flags specify"
-            first.append(PlannedChange("change", request.path.name, why))
-        before = {"write-topology": first}
+        before = {"write-topology": _planned_file(request)}
         show_plan(call, [plans.start(request.topology)], context, output, before=before)
         return
     if not decide(call, context, existing, ask=not yes):
@@ -187,6 +171,16 @@ def start(
     )
     options = selecting(call, context.topology.name)
     call.console.say(with_given_options(summary_table(context, seconds), options))
+
+
+def _planned_file(request: StartRequest) -> list[PlannedChange]:
+    """What the start would do to the topology file."""
+    if not request.exists:
+        return [PlannedChange("create", request.path.name, "there is none")]
+    if request.changed:
+        why = f"{request.changed} is added, as the flags specify"
+        return [PlannedChange("change", request.path.name, why)]
+    return []
 
 
 def _write_down(call: Invocation, request: StartRequest) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -23,8 +23,9 @@ from k8s_ucp.cli.topology_selection import declared_topology, upgradable_names
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine import pipeline
 from k8s_ucp.engine.journal import UPGRADE, Journal
+from k8s_ucp.engine.pipeline import Plan
 from k8s_ucp.errors import UcpError, UsageError, some_of
-from k8s_ucp.topology import read_topology
+from k8s_ucp.topology import Topology, read_topology
 
 app = declare()
 
@@ -81,15 +82,8 @@ def upgrade(
     topology = declared_topology(call)
 
     from k8s_ucp import plans
-    from k8s_ucp.steps.upgrading.parts import parts
-    from k8s_ucp.topology.problems import nearest
 
-    known = [each.name for each in parts(topology)]
-    if unknown := [each for each in names or () if known and each not in known]:
-        raise UsageError(
-            f"{', '.join(unknown)} can't be upgraded by ucp, but {', '.join(known)} can",
-            next=f"ucp upgrade {nearest(unknown[0], known) or known[0]}",
-        )
+    _check_names(topology, names or ())
     context = context_of(call, topology, read_topology(call.workspace.topology_file))
     context.upgrade.parts, context.upgrade.patience = frozenset(names or ()), float(wait)
     if rehearse:
@@ -107,10 +101,32 @@ def upgrade(
             upgrade_plans.pop()
         show_plan(call, upgrade_plans, context, output)
         return
-    began = time.monotonic()
+    seconds = _run(call, context, upgrade_plans)
+    if context.upgrade.changes:
+        lines = "\n".join(f"  {each}" for each in context.upgrade.changes)
+        call.console.say(f"upgraded, and as healthy as before ({seconds:.1f} s):\n{lines}")
+    else:
+        call.console.say(f"{topology.name} runs the versions of this ucp release ({seconds:.1f} s)")
+
+
+def _check_names(topology: Topology, names: Sequence[str]) -> None:
+    """Raises UsageError for names of what ucp does not upgrade, if it upgrades anything."""
+    from k8s_ucp.steps.upgrading.parts import parts
+    from k8s_ucp.topology.problems import nearest
+
+    known = [each.name for each in parts(topology)]
+    if unknown := [each for each in names if known and each not in known]:
+        raise UsageError(
+            f"{', '.join(unknown)} can't be upgraded by ucp, but {', '.join(known)} can",
+            next=f"ucp upgrade {nearest(unknown[0], known) or known[0]}",
+        )
+
+
+def _run(call: Invocation, context: StartContext, plans: Sequence[Plan[StartContext]]) -> float:
+    """Run the plans with one journal; returns the seconds that they took."""
     file = context.state.unfinished_file(UPGRADE)
     with open_journal(file, UPGRADE, command_line(), call.console).until_done() as journal:
-        for each in upgrade_plans:
+        return sum(
             run_plan(
                 each,
                 context,
@@ -118,12 +134,8 @@ def upgrade(
                 before=lambda: refuse_changed(context),
                 part_of=journal,
             )
-    seconds = time.monotonic() - began
-    if context.upgrade.changes:
-        lines = "\n".join(f"  {each}" for each in context.upgrade.changes)
-        call.console.say(f"upgraded, and as healthy as before ({seconds:.1f} s):\n{lines}")
-    else:
-        call.console.say(f"{topology.name} runs the versions of this ucp release ({seconds:.1f} s)")
+            for each in plans
+        )
 
 
 def half_moved_parts(context: StartContext) -> list[str]:
