@@ -2,7 +2,7 @@
 
 Everything raised on purpose is a UcpError. Anything else that reaches the command line is a bug and
 is reported as one (exit code 3). Messages never contain a secret: the packages that handle secrets
-(process/, kube/, git/repository.py) remove them before they raise.
+(process/, kube/, git/command.py) remove them before they raise.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from k8s_ucp.credentials import BadCredential, CredentialRef
-from k8s_ucp.git.repository import LOCAL_SECONDS, execute
+from k8s_ucp.git.command import LOCAL_SECONDS, execute
 from k8s_ucp.gitops.promotion.ci import find_run
 from k8s_ucp.loopback import is_loopback
 

@@ -15,9 +15,10 @@ from k8s_ucp.fence.record import (
     parse,
     released,
 )
+from k8s_ucp.git.command import NETWORK_SECONDS
 from k8s_ucp.git.failures import Rejected
 from k8s_ucp.git.push_loop import push_until_accepted
-from k8s_ucp.git.repository import NETWORK_SECONDS, RefUpdate, Repository
+from k8s_ucp.git.repository import RefUpdate, Repository
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.atomic_creation import create_repository_at
+from k8s_ucp.git.command import keep_settings, run_git
 from k8s_ucp.git.environment import Credential, split_credential
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.leftovers import UNFINISHED, sweep_repository, sweep_unfinished
-from k8s_ucp.git.repository import Repository, keep_settings, run_git
+from k8s_ucp.git.repository import Repository
 
 # Background maintenance would outlive `ucp stop`, and the user's global core.hooksPath would
 # disable the hook that notifies Argo CD of pushes.

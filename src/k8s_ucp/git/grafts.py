@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.git.command import NETWORK_SECONDS, run_git
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.objects import SUBMODULE, quoted_path
-from k8s_ucp.git.repository import NETWORK_SECONDS, Repository, run_git
+from k8s_ucp.git.repository import Repository
 
 _KEPT = "refs/heads/kept"
 

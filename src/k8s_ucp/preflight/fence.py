@@ -12,9 +12,9 @@ from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.fence.record import FenceHeld, FenceHolder, FenceRecord, claimed
 from k8s_ucp.fence.reference import FenceReference
 from k8s_ucp.git.clones import make_clone
+from k8s_ucp.git.command import NETWORK_SECONDS
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed
-from k8s_ucp.git.repository import NETWORK_SECONDS
 from k8s_ucp.gitops.publish.addresses import addresses
 
 SECONDS = 20.0

@@ -21,7 +21,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from k8s_ucp.git.clones import make_clone, make_remote
-from k8s_ucp.git.repository import execute
+from k8s_ucp.git.command import execute
 
 CHANGES = ("os.mkdir", "os.rename", "os.remove", "os.chmod", "os.rmdir", "subprocess.Popen")
 

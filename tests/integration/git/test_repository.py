@@ -11,9 +11,9 @@ import pytest
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.fence.record import FENCE, FenceHolder
 from k8s_ucp.fence.reference import FenceReference
-from k8s_ucp.git import objects
-from k8s_ucp.git import repository as git_repository
+from k8s_ucp.git import command, objects
 from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
+from k8s_ucp.git.command import run_git
 from k8s_ucp.git.failures import (
     Declined,
     DubiousOwnership,
@@ -23,7 +23,7 @@ from k8s_ucp.git.failures import (
     RepositoryMissing,
     TooMuchOutput,
 )
-from k8s_ucp.git.repository import RENDERED, RefUpdate, Repository, run_git
+from k8s_ucp.git.repository import RENDERED, RefUpdate, Repository
 from k8s_ucp.gitops.publish.target import merge_text
 from tests.integration.gitops.conftest import commit_work_tree
 
@@ -75,7 +75,7 @@ def test_committed_files_are_read_back(clone: Repository) -> None:
 def test_files_that_would_fill_the_memory_are_not_read(
     clone: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git_repository, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(command, "MOST_BYTES", 1_000_000)
     commit = publish(clone, {"zeros": bytes(1_000_001), "small": b"1"})
     assert clone.read(commit, "small") == {"small": b"1"}
     with pytest.raises(TooMuchOutput, match=r"`git cat-file` of .* returned more than 1 MB"):
@@ -86,7 +86,7 @@ def test_input_is_written_however_late_git_reads_it(
     clone: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a busy machine, where a look at the output may come before the first byte is read."""
-    monkeypatch.setattr(git_repository, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(command, "_LOOK_SECONDS", 0.01)
     for content in (b"", b"1", b"2" * 5_000_000):
         written = clone.git("hash-object", "-w", "--stdin", stdin=content).decode().strip()
         assert clone.git("cat-file", "blob", written) == content
@@ -100,8 +100,8 @@ def test_names_that_would_fill_the_memory_are_not_read(
     for _ in range(20):
         entries = "".join(f"{tree}\t{name}\n" for name in "abcdefghij")
         tree = "040000 tree " + clone.git("mktree", stdin=entries.encode()).decode().strip()
-    monkeypatch.setattr(git_repository, "_LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(git_repository, "MOST_NAMES", 1_000_000)
+    monkeypatch.setattr(command, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(command, "MOST_NAMES", 1_000_000)
     with pytest.raises(TooMuchOutput, match=r"`git ls-tree` of .* returned more than 1 MB"):
         clone.listing(tree.removeprefix("040000 tree "))
 

@@ -13,7 +13,8 @@ import pytest
 
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.git import ssh_connection
-from k8s_ucp.git.repository import Repository, run_git, shared_connection
+from k8s_ucp.git.command import run_git, shared_connection
+from k8s_ucp.git.repository import Repository
 from tests.control_planes import eventually
 from tests.integration.gitops.promotion.app_repository import AppRepository, plain_environment
 from tests.integration.gitops.promotion.git_servers import SSHD, SshGit, ssh_git

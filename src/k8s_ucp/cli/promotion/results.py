@@ -11,8 +11,8 @@ from typing import Any
 
 from k8s_ucp.cli.command import Invocation, Output, notation, with_given_options
 from k8s_ucp.errors import UcpError
+from k8s_ucp.git.environment import FALLBACK
 from k8s_ucp.git.objects import Author
-from k8s_ucp.git.repository import FALLBACK
 from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Decision
 from k8s_ucp.gitops.promotion.landing import Landing

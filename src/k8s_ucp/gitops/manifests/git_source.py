@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from k8s_ucp.errors import UcpError, some_of
+from k8s_ucp.git.command import MOST_BYTES, NETWORK_SECONDS, run_git
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed, TooMuchOutput
 from k8s_ucp.git.objects import SYMBOLIC_LINK, TreeEntry
-from k8s_ucp.git.repository import MOST_BYTES, NETWORK_SECONDS, Repository, run_git
+from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

@@ -22,16 +22,10 @@ from pathlib import Path
 from k8s_ucp import locks
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.git import failures
-from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.command import NETWORK_SECONDS, run_git, shared_connection
+from k8s_ucp.git.environment import FALLBACK, Credential
 from k8s_ucp.git.objects import Author, CommitIdentity, NewCommit
-from k8s_ucp.git.repository import (
-    FALLBACK,
-    NETWORK_SECONDS,
-    RefUpdate,
-    Repository,
-    run_git,
-    shared_connection,
-)
+from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.git.ssh_connection import SshConnection
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.overlay import Writes

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.git.command import LOCAL_SECONDS, execute
 from k8s_ucp.git.failures import Declined, GitFailed, HostUnreachable, Rejected
 from k8s_ucp.git.lost_branch import branches, has_others_only, lost_branch
 from k8s_ucp.git.objects import Change, NewCommit, TreeEntry, tree_id
-from k8s_ucp.git.repository import LOCAL_SECONDS, RENDERED, RefUpdate, Repository, execute
+from k8s_ucp.git.repository import RENDERED, RefUpdate, Repository
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Choices, Merged, Scope, merge
 
 

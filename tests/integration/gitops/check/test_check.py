@@ -12,7 +12,7 @@ from typing import get_args
 
 import pytest
 
-from k8s_ucp.git.repository import GitFailed
+from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.gitops.check.kinds import TABLE
 from k8s_ucp.gitops.check.repositories import Checkout, check, check_rendered
 from k8s_ucp.gitops.check_hook import already_checked, ensure_check_hook

@@ -13,7 +13,7 @@ from textwrap import indent
 
 import pytest
 
-from k8s_ucp.git.repository import GitFailed
+from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.gitops.check.repositories import Checkout, check
 from k8s_ucp.gitops.check_hook import FINDINGS, ensure_check_hook
 from k8s_ucp.gitops.check_hook import main as check_of_a_push

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.git.repository import Repository, run_git
+from k8s_ucp.git.command import run_git
+from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests import git_source
 from k8s_ucp.gitops.manifests.git_source import find_commit, open_commit
 

@@ -122,8 +122,8 @@ def fetcher(call: Invocation, topology: Topology) -> Fetch:
 
 def _remotes(folder: Path) -> tuple[str, ...]:
     """URLs of a clone's remotes; empty if it isn't a clone."""
+    from k8s_ucp.git.command import run_git
     from k8s_ucp.git.failures import GitFailed
-    from k8s_ucp.git.repository import run_git
 
     arguments = ("-C", str(folder), "config", "--local", "--get-regexp", r"^remote\..*\.url$")
     try:
