@@ -9,7 +9,8 @@ import pytest
 from k8s_ucp.clusters import local
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.check.files import Tree, find_core_faults
+from k8s_ucp.gitops.check.files import find_core_faults
+from k8s_ucp.gitops.check.tree import Tree
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.plans import start
 from k8s_ucp.preflight.machine import check_clusters

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from k8s_ucp.gitops.check.files import Tree
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.objects import Object, hosts, misshapen, named, node_ports, of_object
+from k8s_ucp.gitops.check.tree import Tree
 from k8s_ucp.gitops.manifests.build_many import Built
 from k8s_ucp.gitops.manifests.yaml_text import part
 

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.check.files import Tree
 from k8s_ucp.gitops.check.findings import Fault
+from k8s_ucp.gitops.check.tree import Tree
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.sources import entries
 from k8s_ucp.gitops.manifests.yaml_text import nodes, plain_text

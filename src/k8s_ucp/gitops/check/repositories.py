@@ -25,7 +25,6 @@ from k8s_ucp.gitops.check.collisions import (
     find_repeated_faults,
 )
 from k8s_ucp.gitops.check.files import (
-    Tree,
     find_core_faults,
     find_environment_faults,
     find_file_faults,
@@ -54,6 +53,7 @@ from k8s_ucp.gitops.check.suppressions import (
     annotation_suppressions,
     comment_suppressions,
 )
+from k8s_ucp.gitops.check.tree import Tree
 from k8s_ucp.gitops.manifests.build_charts import build_charts
 from k8s_ucp.gitops.manifests.build_many import Built, build_many, first_equal
 from k8s_ucp.gitops.manifests.sources import transports

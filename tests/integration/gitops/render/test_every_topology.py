@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from k8s_ucp.gitops.check.files import Tree
 from k8s_ucp.gitops.check.repositories import check_rendered
+from k8s_ucp.gitops.check.tree import Tree
 from k8s_ucp.gitops.manifests.build_many import build_many
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.app_manifests import read_manifests
@@ -41,7 +41,7 @@ RECORD = SoakRecord(
     "Repositories of topologies at random",
     (
         *("src/k8s_ucp/gitops/render", "src/k8s_ucp/gitops/manifests"),
-        *("src/k8s_ucp/gitops/check/files.py", "src/k8s_ucp/gitops/check/objects.py"),
+        *(f"src/k8s_ucp/gitops/check/{name}.py" for name in ("files", "objects", "tree")),
         *("templates", "tests/random_topologies.py"),
         "tests/integration/gitops/render/test_every_topology.py",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from k8s_ucp.gitops.check.files import Tree
+from k8s_ucp.gitops.check.tree import Tree
 
 OVERLAY = "apps/web/overlays/stage/kustomization.yaml"
 DEPLOYMENT = """\

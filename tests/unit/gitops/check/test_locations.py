@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from k8s_ucp.gitops.check import locations
-from k8s_ucp.gitops.check.files import Tree
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.locations import Locations
+from k8s_ucp.gitops.check.tree import Tree
 from k8s_ucp.gitops.manifests.yaml_text import nodes
 
 OVERLAY = "apps/web/overlays/stage"
