@@ -25,6 +25,7 @@ from k8s_ucp.cli.command import (
 )
 from k8s_ucp.cli.console import Console
 from k8s_ucp.cli.failures.bug_report import KEPT, summary, write_report
+from k8s_ucp.cli.failures.report import BUG
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.redaction import without_secrets
 
@@ -245,7 +246,7 @@ def test_a_bug_is_reported_without_a_home_directory(
     for name in ("HOME", "UCP_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 2**22 + 7)
-    assert main.run(["probe", "bug"]) == main.BUG
+    assert main.run(["probe", "bug"]) == BUG
     assert "this is a bug in ucp" in capsys.readouterr().err
 
 

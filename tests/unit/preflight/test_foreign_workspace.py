@@ -22,7 +22,8 @@ from pathlib import Path
 # Everything that the commands import: this user may be unable to read the installation.
 import k8s_ucp.cli.lifecycle.stop, k8s_ucp.cli.inspection.status
 import k8s_ucp.git.tracked, k8s_ucp.preflight.foreign_workspace
-from k8s_ucp.cli.main import _failed, run
+from k8s_ucp.cli.failures.report import report_failure
+from k8s_ucp.cli.main import run
 from k8s_ucp.errors import UcpError
 import k8s_ucp.cli.failures.bug_report
 uid = int(sys.argv[1])
@@ -31,7 +32,7 @@ if sys.argv[2] == "write":
     try:
         Path(sys.argv[3]).write_text("x")
     except OSError as error:
-        sys.exit(_failed(error, []))
+        sys.exit(report_failure(error, [], None, {}))
 sys.exit(run(sys.argv[2:]))
 """
 RESTARTED = """\

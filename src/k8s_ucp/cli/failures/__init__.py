@@ -1,1 +1,1 @@
-"""What is printed for usage errors and bugs: the right words, a report."""
+"""What is printed if a command fails: the error, the words that were meant, a report of a bug."""
