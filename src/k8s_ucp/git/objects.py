@@ -7,6 +7,7 @@ another one. So a render can be compared with a repository by ids alone.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,23 +46,33 @@ class CommitIdentity:
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit of the history. time: seconds since the epoch."""
+    """A commit of the history."""
 
     id: str
     parents: tuple[str, ...]
     author: Author
-    time: int
     message: str
 
 
-COMMIT_FORMAT = "%H%n%P%n%an%n%ae%n%ct%n%B"
+_LAST_SECOND = 253_402_300_799
+"""The end of the year 9999, the last one that a timestamp can have."""
+COMMIT_FORMAT = "%H%n%P%n%an%n%ae%n%B"
 """Format for `git log`, which commit_of parses."""
 
 
 def commit_of(record: str) -> Commit:
     """Parse a commit that `git log` printed in COMMIT_FORMAT."""
-    id, parents, author, email, when, message = record.split("\n", 5)
-    return Commit(id, tuple(parents.split()), Author(author, email), int(when), message.strip())
+    id, parents, author, email, message = record.split("\n", 4)
+    return Commit(id, tuple(parents.split()), Author(author, email), message.strip())
+
+
+def commit_time(text: str) -> int:
+    """Seconds since the epoch of a commit, as `git log` prints them (%ct).
+
+    0, as in git's own dates, if there is no such time: whoever pushes can write any.
+    """
+    seconds = int(text) if re.fullmatch(r"[0-9]{1,12}", text) else 0
+    return seconds if seconds <= _LAST_SECOND else 0
 
 
 Change = bytes | TreeEntry | None

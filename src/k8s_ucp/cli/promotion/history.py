@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Annotated, Any
 
 import typer
@@ -28,6 +27,7 @@ from k8s_ucp.gitops.promotion.order import MARKS_FILE
 from k8s_ucp.gitops.promotion.overlay import check_name, overlay_folder, refuse_unknown
 from k8s_ucp.gitops.promotion.repository_ref import open_branch
 from k8s_ucp.inspect.overlay_versions import SHOWN, holds_in, on_hold
+from k8s_ucp.timestamps import stamp
 
 app = declare()
 
@@ -98,7 +98,7 @@ def _table(found: list[HistoryEvent], width: int | None) -> str:
         old, new = from_to(each.changes, several=each.several, most=SHOWN)
         rows.append(
             [
-                _time(each.time),
+                stamp(each.time),
                 each.env,
                 each.kind,
                 old,
@@ -115,7 +115,7 @@ def _table(found: list[HistoryEvent], width: int | None) -> str:
 def _data(event: HistoryEvent) -> dict[str, Any]:
     return {
         "commit": event.commit,
-        "time": _time(event.time),
+        "time": stamp(event.time),
         "author": {"name": event.author.name, "email": event.author.email},
         "env": event.env,
         "kind": event.kind,
@@ -123,8 +123,3 @@ def _data(event: HistoryEvent) -> dict[str, Any]:
         "sequence": event.sequence,
         "run": event.run or None,
     }
-
-
-def _time(seconds: int) -> str:
-    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return moment.isoformat().replace("+00:00", "Z")

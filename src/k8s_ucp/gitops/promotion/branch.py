@@ -24,7 +24,7 @@ from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.git import failures
 from k8s_ucp.git.command import NETWORK_SECONDS, run_git, shared_connection
 from k8s_ucp.git.environment import FALLBACK, Credential
-from k8s_ucp.git.objects import Author, CommitIdentity, NewCommit
+from k8s_ucp.git.objects import Author, CommitIdentity, NewCommit, commit_time
 from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.git.ssh_connection import SshConnection
 from k8s_ucp.gitops.promotion.decision import Decision
@@ -138,8 +138,8 @@ class RemoteBranch:
 
     def age_of(self, commit: str) -> float:
         """Seconds since the commit, by the committer's clock: negative if that clock is ahead."""
-        made = next(each for each in self._head_of(commit) if each.startswith(b"committer "))
-        return time.time() - int(made.split()[-2])
+        arguments = ("log", "--max-count=1", "--no-show-signature", "--format=%ct", commit)
+        return time.time() - commit_time(self.repository.git(*arguments).decode().strip())
 
     def differ(self, one: str, other: str, folder: str) -> bool:
         """Two commits differ in the files below a folder."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.failures import GitFailed
-from k8s_ucp.git.objects import Author
+from k8s_ucp.git.objects import Author, commit_time
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.message import Change, are_some, read_trailers
@@ -262,4 +262,4 @@ def _touches(repository: Repository, tip: str, folder: str) -> Iterator[_Touch]:
             if found and _is_in_overlay(path):
                 files[path] = found[2] if found[1].startswith("100") else ""
         if files:
-            yield _Touch(commit, int(when), Author(name, email), message, files)
+            yield _Touch(commit, commit_time(when), Author(name, email), message, files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -256,6 +257,26 @@ def test_history_includes_edits_of_people(repository: AppRepository, ucp: Ucp) -
     line = next(each for each in result.out.splitlines() if "hotfix" in each)
     assert "edit" in line
     assert "A Person" in line
+
+
+@pytest.mark.parametrize("date", ["", " 253402300800 +0000"], ids=["missing", "year 10000"])
+def test_a_commit_with_an_invalid_date_is_listed(
+    repository: AppRepository, ucp: Ucp, date: str
+) -> None:
+    repository.commit({overlay("echo", "stage"): KUSTOMIZATION.replace("0.9.2", "1")})
+    raw = repository.git("cat-file", "commit", "main")
+    odd = re.sub(r"^(committer .+>) .+$", rf"\1{date}", raw, flags=re.MULTILINE)
+    write = ("hash-object", "--literally", "-w", "-t", "commit", "--stdin")
+    repository.git("update-ref", "refs/heads/main", repository.git(*write, stdin=odd).strip())
+    echo = ("echo", "--env", "stage", "--repo", repository.url)
+
+    result = ucp("history", *echo, "-o", "json")
+
+    assert result.code == 0, result.err
+    assert result.data[0]["time"] == "1970-01-01T00:00:00Z"
+    assert ucp.promote(*echo, "--tag", "2").code == 0
+    assert ucp("rollback", *echo).code == 0
+    assert repository.tag("echo", "stage") == "1"
 
 
 def test_changed_image_of_several_is_named(repository: AppRepository, ucp: Ucp) -> None:
