@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -164,26 +164,33 @@ def _intent(
     if source:
         check_name("environment", source)
     pin = parse_tag(tag) if tag else parse_digest(digest) if digest else NO_PIN
-    wanted = {name: version for name, _, version in (word.rpartition("=") for word in charts)}
     return replace(
         defaults,
         pin=pin,
         source=source,
         images=_images(images),
-        charts={name: parse_chart_version(version) for name, version in wanted.items()},
+        charts=_by_name("--chart-version", charts, parse_chart_version),
     )
 
 
 def _images(words: Sequence[str]) -> dict[str, Pin]:
-    images: dict[str, Pin] = {}
     for word in words:
-        name, equals, version = word.rpartition("=")
-        if not equals or not name:
+        if not word.rpartition("=")[0]:
             raise UsageError(f"--image {word!r} is not a valid NAME=TAG", next="--image NAME=TAG")
-        if name in images:
-            raise UsageError(f"--image names {name} twice", next="name each image once")
-        images[name] = parse_version(version)
-    return images
+    return _by_name("--image", words, parse_version)
+
+
+def _by_name(flag: str, words: Sequence[str], parse: Callable[[str], Pin]) -> dict[str, Pin]:
+    """Versions of `[NAME=]VERSION` by name. Raises UsageError for two of the same name."""
+    found: dict[str, Pin] = {}
+    for word in words:
+        name, _, version = word.rpartition("=")
+        if name in found:
+            raise UsageError(
+                f"{flag} is given twice{name and f' for {name}'}", next="give one version for each"
+            )
+        found[name] = parse(version)
+    return found
 
 
 def _order(sequence: int | None, semver: bool, run: Run) -> Order:

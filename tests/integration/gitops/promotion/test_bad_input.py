@@ -49,6 +49,7 @@ def refused(repository: AppRepository, ucp: Ucp) -> Callable[..., Result]:
         (("echo", "--env", "stage", "--image", "redis=1"), 2, "no image redis"),
         (("echo", "--env", "stage", "--image", "redis"), 2, "NAME=TAG"),
         (("echo", "--env", "stage", "--image", "a=1", "--image", "a=2"), 2, "twice"),
+        (("echo", "--env", "stage", "--chart-version", "1", "--chart-version", "2"), 2, "twice"),
         (("echo", "--env", "stage"), 2, "the tag to promote is not specified"),
         (("echo", "--tag", "1"), 2, "the environment is not specified"),
         (("--env", "stage", "--tag", "1"), 2, "the app is not specified"),
