@@ -27,7 +27,7 @@ MOMENTS = tuple(f"inside:{number}:command" for number in (1, 2, 4, 8, 16, 32))
 TEARDOWN = (
     "install-tools",
     "publish-repositories",
-    "await-clusters-gone",
+    "await-cluster-gone",
     "publish-repositories#2",
 )
 RETURN = ("publish-repositories", "await-environments", "await-applications")

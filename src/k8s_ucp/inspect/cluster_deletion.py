@@ -37,7 +37,7 @@ class ClusterDeletion:
 
         Raises KubeError.
         """
-        found = [*self._local(), *describe_remaining(self.kube, self.resources)]
+        found = [*self._local(), *map(in_words, remaining(self.kube, self.resources))]
         if not found and self.resources and self._is_registered():
             return f"Argo CD's Secret of {self.cluster} is being deleted"
         return some_of(found)
@@ -50,11 +50,6 @@ class ClusterDeletion:
     def _is_registered(self) -> bool:
         secret = names.cluster_secret(self.cluster)
         return self.kube.find(SECRET, secret, names.ARGOCD_NAMESPACE) is not None
-
-
-def describe_remaining(kube: Kube, items: Iterable[Object]) -> list[str]:
-    """Descriptions of the objects that still exist, with their last error. Raises KubeError."""
-    return list(map(in_words, remaining(kube, items)))
 
 
 def remaining(kube: Kube, items: Iterable[Object]) -> list[Object]:

@@ -148,7 +148,7 @@ def remove(
         str, typer.Argument(metavar="NAME", help="Name of the team.", autocompletion=team_names)
     ],
     wait: Annotated[
-        int, option("--wait", "SECONDS", "How long to wait for the claims to be deleted.")
+        int, option("--wait", "SECONDS", "How long to wait for the claims to be deleted.", min=1)
     ] = 1200,
     yes: YesOption = False,
     plan: PlanOption = False,

@@ -91,16 +91,7 @@ def show(
     while True:
         snapshot = collect(context)
         runs, unreadable = journal.unfinished(context.state)
-        summary = status.summarize(context.topology, snapshot)
-        if name:
-            summary = _selected(summary, name, context.topology)
-        holds = _holds(context) if summary["applications"] else {}
-        for each in summary["applications"]:
-            each["held"] = holds.get((each["app"], each["environment"]), [])
-        if abandoned := AbandonedRecord(context.state.abandoned).resources():
-            summary["abandoned"] = [each.data() for each in abandoned]
-        if not snapshot.core_ready and (destroyed := read_destruction(context.state.destroyed)):
-            summary["destroyed"] = _destroyed(destroyed, summary["topology"], call)
+        summary = _summary(call, context, snapshot, name)
         summary["unfinished"] = [_run(each, call) for each in runs]
         text = (
             page(
@@ -122,6 +113,23 @@ def show(
             return
         call.console.redraw(text)
         time.sleep(WATCH_SECONDS)
+
+
+def _summary(
+    call: Invocation, context: TopologyView, snapshot: ClusterSnapshot, name: str
+) -> Status:
+    """The data to show, also from records on this machine. name: only this part."""
+    summary = status.summarize(context.topology, snapshot)
+    if name:
+        summary = _selected(summary, name, context.topology)
+    holds = _holds(context) if summary["applications"] else {}
+    for each in summary["applications"]:
+        each["held"] = holds.get((each["app"], each["environment"]), [])
+    if abandoned := AbandonedRecord(context.state.abandoned).resources():
+        summary["abandoned"] = [each.data() for each in abandoned]
+    if not snapshot.core_ready and (destroyed := read_destruction(context.state.destroyed)):
+        summary["destroyed"] = _destroyed(destroyed, summary["topology"], call)
+    return summary
 
 
 def _selected(summary: Status, name: str, topology: Topology) -> Status:

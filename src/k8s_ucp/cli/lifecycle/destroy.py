@@ -167,7 +167,7 @@ def _verified(context: StartContext) -> bool:
     from k8s_ucp.steps.teardown.verify_clouds import REPORTED
 
     seen = read_destruction(context.state.destroyed)
-    if seen is None or (context.core_responds() and not _had_ended(context)):
+    if seen is None or (context.core_responds() and not _began_to_stop(context)):
         return False
     result = context.teardown
     result.kept = list(seen.kept)
@@ -176,7 +176,7 @@ def _verified(context: StartContext) -> bool:
     return True
 
 
-def _had_ended(context: StartContext) -> bool:
+def _began_to_stop(context: StartContext) -> bool:
     """Whether the interrupted run began to stop components; an existing core survives that."""
     last = unfinished_at(context.state.journal, "destroy")
     states = {each["id"]: each["state"] for each in last.steps} if last else {}

@@ -178,7 +178,7 @@ def await_clusters_deleted(
         return
     until = time.monotonic() + seconds
     title = f"Wait until the clusters of {', '.join(deletions)} are gone"
-    with shown_step(call, parts, title, "await-clusters-gone") as report:
+    with shown_step(call, parts, title, "await-cluster-gone") as report:
         for each in deletions.values():
             await_cluster_deleted(each, again, report, seconds=max(1.0, until - time.monotonic()))
 

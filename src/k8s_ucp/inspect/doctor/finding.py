@@ -1,4 +1,4 @@
-"""A finding: one problem that `ucp doctor` or `ucp check` reports."""
+"""A finding: one problem that `ucp doctor` reports."""
 
 from __future__ import annotations
 
