@@ -120,12 +120,19 @@ class Mirrors:
         return self._one(session, ref)
 
     def _take_bulk(self, session: Session) -> float | None:
-        for ref in self._lines.take(session.cluster):
-            again = self._one(session, ref)
-            if again is not None:
-                key = f"{COPY}/{session.cluster}/{ref}"
-                self._later[key] = time.monotonic() + again
-                self._queue.add(key)
+        batch = self._lines.take(session.cluster)
+        try:
+            while batch:
+                ref = batch.pop(0)
+                again = self._one(session, ref)
+                if again is not None:
+                    key = f"{COPY}/{session.cluster}/{ref}"
+                    self._later[key] = time.monotonic() + again
+                    self._queue.add(key)
+        finally:
+            if batch:
+                # One failed by a bug: the others must not be lost with it.
+                self._lines.add(session.cluster, batch)
         return 0.0 if self._lines.length(session.cluster) else None
 
     def _one(self, session: Session, ref: str) -> float | None:

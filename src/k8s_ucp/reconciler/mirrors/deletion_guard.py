@@ -6,15 +6,20 @@ as changed or being deleted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import Enum
 
 from k8s_ucp import names
-from k8s_ucp.kube import CONFIG_MAP, SYNCER, Kube, NotFound, Object
+from k8s_ucp.kube import CONFIG_MAP, SYNCER, Forbidden, Kube, NotFound, Object
 from k8s_ucp.reconciler.mirrors import copies
 from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef
 from k8s_ucp.reconciler.mirrors.index import MirrorIndex
 from k8s_ucp.reconciler.mirrors.writes import KINDS
+
+_NAME = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
+_REFERENCE = re.compile(f"{_NAME}/{_NAME}")
+"""`<namespace>/<name>`, as we write it; others on the app cluster may write any annotations."""
 
 
 class DeletionVerdict(Enum):
@@ -25,7 +30,8 @@ class DeletionVerdict(Enum):
     UNSURE = "unsure"
     """Our view of the core cluster is incomplete: check again."""
     KEPT = "kept"
-    """The Syncer is invalid, or vanished without its finalizer being handled: the copy is kept."""
+    """The Syncer is invalid, or vanished without its finalizer being handled, or we never wrote
+    these annotations: the copy is kept."""
 
 
 class DeletionGuard:
@@ -49,9 +55,13 @@ class DeletionGuard:
         syncer = self._index.syncer(found.syncer)
         if syncer is None or syncer.generation != item["metadata"]["generation"]:
             return DeletionVerdict.UNSURE
-        if syncer.mistakes:
+        if syncer.mistakes or not _REFERENCE.fullmatch(found.source):
             return DeletionVerdict.KEPT
         key = f"{ref.kind}/{found.source}"
+        field = (ref.kind, found.source.partition("/")[0])
+        if field not in {(each.kind, each.namespace) for each in syncer.entries}:
+            # We may no longer read that namespace, and need not: no source there is selected.
+            return DeletionVerdict.NOTHING
         if self._index.source(key) is not None:
             return DeletionVerdict.NOTHING
         live = self.live_source(key)
@@ -72,11 +82,18 @@ class DeletionGuard:
             raise
         return {**found, "kind": kind}
 
-    def syncer_is_deleted(self, key: str) -> bool:
-        """Whether the server reports that the Syncer does not exist. Raises KubeError."""
+    def syncer_is_deleted(self, key: str) -> bool | None:
+        """Whether the server reports that the Syncer does not exist. Raises KubeError.
+
+        None if it can't be one of ours: it has no valid name, or we may not read its namespace.
+        """
+        if not _REFERENCE.fullmatch(key):
+            return None
         namespace, _, name = key.partition("/")
         try:
             self._kube.get(SYNCER, name, namespace)
+        except Forbidden:
+            return None
         except NotFound as error:
             if f'"{name}" not found' in error.message:
                 return True
@@ -84,7 +101,10 @@ class DeletionGuard:
         return False
 
     def _syncer_missing(self, key: str, cluster: str) -> DeletionVerdict:
-        if not self.syncer_is_deleted(key):
+        deleted = self.syncer_is_deleted(key)
+        if deleted is None:
+            return DeletionVerdict.KEPT
+        if not deleted:
             return DeletionVerdict.UNSURE
         # A Syncer that was deleted properly while the cluster was away is recorded. Any other was
         # lost with its core cluster, or deleted by force: an app may depend on its copies.

@@ -428,3 +428,40 @@ def test_roles_of_others_do_not_stop_the_mirrors_of_a_cluster(mirrors: Mirrors) 
     mirrors.source("db-conn", {"password": "next"})
     mirrors.await_copy("db-conn", {"password": "next"})
     mirrors.await_ready("db")
+
+
+def test_forged_annotations_of_copies_stop_no_other_copies(mirrors: Mirrors) -> None:
+    """Whoever may write Secrets in a namespace with copies may write any annotations there."""
+    mirrors.started()
+    count = 12
+    for number in range(count):
+        mirrors.source(f"db-{number}", DB, labels={"tier": "db"})
+    selecting = {"sourceSelector": {"matchLabels": {"tier": "db"}}, "targetNamespace": "quote"}
+    mirrors.syncer("all", {**selecting, **ALL})
+    eventually(lambda: mirrors.status("all").get("synced") == count, "all copies")
+    mirrors.world.stop()
+
+    app, ours = mirrors.app(), f"{SOURCES}/all"
+    claims = [(ours, "nowhere"), (ours, f"{SOURCES}/"), (ours, f"{SOURCES}/a/b"), (ours, "../a")]
+    claims += [("nobody", ours), (f"{SOURCES}/", ours), ("kube-system/theirs", ours)]
+    for number, (syncer, source) in enumerate(claims):
+        forged = secret(f"a-{number}", "quote", {"a": "b"}, labels={names.MIRROR: "demo"})
+        forged["metadata"]["annotations"] = {
+            names.SYNCER: syncer,
+            names.MIRROR_SOURCE: source,
+            names.MIRROR_PLACE: f"{STAGE}/quote/a-{number}",
+        }
+        app.apply(forged, manager="attacker")
+    for number in range(count):
+        mirrors.source(f"db-{number}", {"password": "new"}, labels={"tier": "db"})
+
+    mirrors.world.start()
+    for number in range(count):
+        mirrors.await_copy(f"db-{number}", {"password": "new"})
+    mirrors.await_ready("all")
+    logs = mirrors.world.logs.getvalue()
+    assert '"bug"' not in logs
+    assert "kube-system" not in logs
+    assert {f"a-{each}" for each in range(len(claims))} <= {
+        each["metadata"]["name"] for each in app.list_all(SECRET, "quote")
+    }

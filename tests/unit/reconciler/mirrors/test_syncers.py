@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Forbidden, Kind, Object
 from k8s_ucp.reconciler.mirrors import copies, copy_bodies
 from k8s_ucp.reconciler.mirrors.copies import Copy, CopySource, ObjectRef
+from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard, DeletionVerdict
 from k8s_ucp.reconciler.mirrors.index import DesiredCopy, Destination, MirrorIndex
 from k8s_ucp.reconciler.mirrors.rules import (
     Action,
@@ -27,6 +29,7 @@ from k8s_ucp.reconciler.mirrors.rules import (
 )
 from k8s_ucp.reconciler.mirrors.spec import SyncerEntry, parse
 from k8s_ucp.reconciler.mirrors.status import Count, SyncCounters, target_condition
+from tests.unit.reconciler.fake_api import FakeApi
 from tests.unit.reconciler.mirrors.syncer_objects import entry, secret, syncer
 
 PLACE = ObjectRef("Secret", "quote", "db")
@@ -362,3 +365,34 @@ def test_an_entry_selects_sources_by_label_expressions() -> None:
     assert takes({"key": "a", "operator": "NotIn", "values": ["1"]}, {})
     assert takes({"key": "a", "operator": "Exists"}, {"a": ""})
     assert takes({"key": "a", "operator": "DoesNotExist"}, {})
+
+
+class UnreadableNamespaces(FakeApi):
+    """A core cluster on which we may read nothing."""
+
+    def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        raise Forbidden(f"cannot get {kind.plural} in {namespace}", status=403)
+
+
+@pytest.mark.parametrize(
+    ("syncer_key", "source", "verdict"),
+    [
+        # The last entry of a namespace was removed, and our Role in it with it.
+        ("src/one", "former/db", DeletionVerdict.NOTHING),
+        # Written by others on the app cluster.
+        ("src/one", "nowhere", DeletionVerdict.KEPT),
+        ("src/one", "src/a/b", DeletionVerdict.KEPT),
+        ("nobody", "src/db", DeletionVerdict.KEPT),
+        ("kube-system/theirs", "src/db", DeletionVerdict.KEPT),
+    ],
+)
+def test_a_copy_whose_source_cannot_be_read_is_judged(
+    syncer_key: str, source: str, verdict: DeletionVerdict
+) -> None:
+    index = MirrorIndex()
+    index.set_syncer("src/one", syncer(entry()))
+    shown = {"src/one": {"metadata": {"generation": 1}}}
+    guard = DeletionGuard(UnreadableNamespaces(), shown.get, index)  # type: ignore[arg-type]
+    copied = made(desired(), copies.source_of(secret({"a": "1"})))
+    found = replace(copied, syncer=syncer_key, source=source)
+    assert guard.check(found, "demo-stage", PLACE) is verdict
