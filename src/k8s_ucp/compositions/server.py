@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ from k8s_ucp.git.repository import Repository
 
 Answer = Callable[[Any], Awaitable[Any]]
 """From a RunFunctionRequest to its response."""
+
+CPU_SECONDS = 2.0
+"""For one request of our own function; it usually takes some milliseconds."""
 
 
 class FunctionServer(FunctionRunnerServiceServicer):  # type: ignore[misc]
@@ -60,8 +64,30 @@ def _failure(request: Any, text: str) -> Any:
     return messages.failure(request, text)
 
 
-async def _of_ours(request: Any) -> Any:
-    return answer(request, patch_and_transform.compose)
+async def of_ours(request: Any) -> Any:
+    """The response of our own function, which runs in the thread that serves all functions."""
+    with _limited(CPU_SECONDS):
+        return answer(request, patch_and_transform.compose)
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Interrupt what takes more CPU time, by a CompositionError; in the main thread only.
+
+    A regular expression such as `(a+)+$` takes linear time in Crossplane's own function, which is
+    written in Go, but exponential time in Python if the value doesn't match.
+    """
+
+    def interrupt(*_: object) -> None:
+        raise CompositionError(f"no answer within {seconds:g} seconds of CPU time")
+
+    before = signal.signal(signal.SIGVTALRM, interrupt)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def _of_users(function: CommittedFunction) -> Answer:
@@ -100,7 +126,7 @@ def main() -> None:
     parser.add_argument("--branch")
     parser.add_argument("--code", type=Path)
     given = parser.parse_args()
-    functions: dict[str, Answer] = {given.address: _of_ours}
+    functions: dict[str, Answer] = {given.address: of_ours}
     for each in given.function:
         name, _, socket = each.partition("=")
         process = UserFunction(given.code / name)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import crossplane.function.proto.v1.run_function_pb2 as messages
+import pytest
 from crossplane.function import resource
 
+from k8s_ucp.compositions import server
 from k8s_ucp.compositions.function import CompositionError, Desired, Request, Response
 from k8s_ucp.compositions.patch_and_transform import compose
 from k8s_ucp.compositions.server import answer
@@ -74,3 +78,25 @@ def test_a_failure_is_a_fatal_result_with_its_reason() -> None:
     for function, text in ((refuse, "no such size"), (break_down, "ZeroDivisionError: oh")):
         (result,) = answer(asked(claim()), function).results
         assert (result.severity, result.message) == (messages.SEVERITY_FATAL, text)
+
+
+def test_a_regular_expression_that_does_not_end_stops_no_other_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "CPU_SECONDS", 0.1)
+    regexp = {"type": "Regexp", "regexp": {"match": "^(a+)+$"}}
+    patch = {
+        "fromFieldPath": "spec.region",
+        "toFieldPath": "metadata.name",
+        "transforms": [{"type": "string", "string": regexp}],
+    }
+    base = {"apiVersion": "v1", "kind": "ConfigMap"}
+    request = asked(claim())
+    request.observed.composite.resource.update({"spec": {"region": "a" * 60 + "!"}})
+    request.input["resources"] = [{"name": "one", "base": base, "patches": [patch]}]
+    (result,) = asyncio.run(server.of_ours(request)).results
+    assert result.severity == messages.SEVERITY_FATAL
+    assert "resource 'one', patch 0" in result.message
+    assert "no answer within 0.1 seconds" in result.message
+    monkeypatch.undo()
+    assert not asyncio.run(server.of_ours(asked(claim()))).results
