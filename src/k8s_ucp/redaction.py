@@ -28,16 +28,20 @@ _VALUE = rf"(?:(?P<quote>{_QUOTE})(?:(?!(?P=quote))[^\n]){{0,2000}}+(?P=quote)\S
 
 # Each pattern starts at a word boundary and uses possessive quantifiers (++, *+): otherwise a line
 # of 20,000 characters without a space would take many seconds.
-_SECRETS = (
+_CREDENTIALS = (
     (re.compile(rf"(\b\w++://){USERINFO}"), r"\1…@"),
     (
-        re.compile(r"(?i)(bearer|basic|authorization\W{1,6}token)\s++[\w.~+/=-]++"),
+        re.compile(r"(?i)(bearer|authorization\W{1,6}(?:basic|token))\s++[\w.~+/=-]++"),
         r"\1 …",
     ),
-    (re.compile(rf"(?i)({_NAME}{_QUOTE}?+\s*+[:=]\s*+){_VALUE}"), r"\1…"),
     (re.compile(r"\b(?:gh[oprsu]_|github_pat_|glpat-)[\w-]{10,}+"), "…"),
-    (re.compile(r"(?<![\w-])eyJ[\w-]++\.[\w-]++\.[\w-]++"), "…"),
+    (re.compile(r"(?<![\w-])eyJ[\w-]++\.[\w-]++\.[\w-]*+"), "…"),
     (re.compile(r"-----BEGIN [^-]+-----.*?(-----END [^-]+-----|\Z)", re.DOTALL), "…"),
+)
+_SECRETS = (
+    *_CREDENTIALS,
+    (re.compile(r"(?i)(basic)\s++[\w.~+/=-]++"), r"\1 …"),
+    (re.compile(rf"(?i)({_NAME}{_QUOTE}?+\s*+[:=]\s*+){_VALUE}"), r"\1…"),
     (re.compile(r"[A-Za-z0-9+/_=-]{64,}+"), "…"),
 )
 
@@ -64,7 +68,19 @@ _HARMLESS = frozenset(_PLAIN.split(" "))
 
 def without_secrets(text: str) -> str:
     """The text with everything that looks like a credential replaced."""
-    for pattern, instead in _SECRETS:
+    return _replaced(_SECRETS, text)
+
+
+def without_credentials(text: str) -> str:
+    """Only tokens, private keys, and users and passwords in URLs are replaced.
+
+    For conditions, which must keep their names and digests.
+    """
+    return _replaced(_CREDENTIALS, text)
+
+
+def _replaced(patterns: Iterable[tuple[re.Pattern[str], str]], text: str) -> str:
+    for pattern, instead in patterns:
         text = pattern.sub(instead, text)
     return text
 

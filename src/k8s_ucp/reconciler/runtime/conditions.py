@@ -9,7 +9,7 @@ from typing import Any
 
 from k8s_ucp.kube import Kube, NotFound, Object, conditions_of
 from k8s_ucp.reconciler.runtime.clock import Clock
-from k8s_ucp.reconciler.runtime.logs import without_credentials
+from k8s_ucp.redaction import without_credentials
 from k8s_ucp.timestamps import stamp
 
 MESSAGE_LIMIT = 2000

@@ -8,8 +8,9 @@ import threading
 from k8s_ucp import names
 from k8s_ucp.kube import EVENT, Kube, KubeError, NotFound, Object
 from k8s_ucp.reconciler.runtime.clock import Clock
-from k8s_ucp.reconciler.runtime.logs import Log, without_credentials
+from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.metrics import Metrics
+from k8s_ucp.redaction import without_credentials
 from k8s_ucp.timestamps import stamp
 
 MESSAGE_LIMIT = 1000

@@ -1,30 +1,18 @@
-"""Structured logs: one JSON object per line on stdout, without secrets."""
+"""Structured logs: one JSON object per line on stdout, without secrets.
+
+Redaction is a second safeguard: error messages should contain none in the first place.
+"""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 import threading
 from typing import TextIO
 
 from k8s_ucp.reconciler.runtime.clock import Clock, system_clock
-from k8s_ucp.redaction import USERINFO
+from k8s_ucp.redaction import without_credentials
 from k8s_ucp.timestamps import stamp
-
-_CREDENTIAL = re.compile(
-    r"(?<![\w-])eyJ[\w-]{8,}+\.[\w-]++\.[\w-]*|(?i:bearer)\s+\S+"
-    rf"|-----BEGIN[^-]*KEY-----(?s:.*?)(?:-----END[^-]*KEY-----|\Z)|(?<=://){USERINFO}"
-)
-
-
-def without_credentials(text: str) -> str:
-    """Replace tokens, private keys, and user and password in URLs by `[redacted]`.
-
-    A second safeguard: error messages should contain none in the first place. Replaces less than
-    `redaction.without_secrets`, since conditions must keep their names and digests.
-    """
-    return _CREDENTIAL.sub(lambda found: "[redacted]" + "@" * found[0].endswith("@"), text)
 
 
 def _clean(value: object) -> object:
