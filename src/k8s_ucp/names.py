@@ -81,6 +81,8 @@ RESTORED = "k8s-ucp-restored"
 # Annotations.
 NAMESPACES = f"{GROUP}/namespaces"
 """On an owner with scoped access: comma-separated namespaces that Argo CD may write to."""
+TEAM_NAMESPACES = f"{GROUP}/team-namespaces"
+"""On such an owner: those of them that are teams', where no pod may get access to its node."""
 SOURCE = f"{GROUP}/source"
 """On a cluster Secret: `<namespace>/<Secret>` of its source."""
 OWNER = f"{GROUP}/owner"

@@ -31,6 +31,9 @@ from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.access.fence import fence
 from k8s_ucp.reconciler.access.sources import KubeconfigSource
 
+_POD_SECURITY = "pod-security.kubernetes.io/enforce"
+_CONFINED = ("baseline", "restricted")
+
 CLUSTER_TAKEN, IDENTITY_TAKEN = "ClusterTaken", "IdentityTaken"
 """Reasons of a refusal: another topology uses the cluster; an object has the name of ours."""
 
@@ -62,6 +65,8 @@ def establish(kube: Kube, source: KubeconfigSource, topology: str, *, fresh: boo
         if each["kind"] in (ROLE.kind, ROLE_BINDING.kind):
             each["metadata"]["labels"][names.TOPOLOGY] = topology
         ensure(kube, each)
+    for namespace in source.team_namespaces if source.scoped else ():
+        _confine(kube, namespace)
     if not source.scoped:
         _fence(kube, source.environment or "")
     if not fresh:
@@ -177,6 +182,14 @@ def ensure(kube: Kube, item: Object) -> None:
         return
     change = {"metadata": {"labels": metadata["labels"]}, **parts}
     kube.patch(kind, metadata["name"], metadata.get("namespace"), change)
+
+
+def _confine(kube: Kube, namespace: str) -> None:
+    """Let no pod of a team get access to its node; a stricter level of somebody else stays."""
+    if labels_of(kube.get(NAMESPACE, namespace)).get(_POD_SECURITY) not in _CONFINED:
+        kube.patch(
+            NAMESPACE, namespace, None, {"metadata": {"labels": {_POD_SECURITY: "baseline"}}}
+        )
 
 
 def _fence(kube: Kube, environment: str) -> None:

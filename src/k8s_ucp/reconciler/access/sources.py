@@ -78,6 +78,8 @@ class KubeconfigSource:
     kubeconfig: bytes = b""
     known: ClusterInfo = field(default_factory=ClusterInfo)
     """Facts for authenticators."""
+    team_namespaces: tuple[str, ...] = ()
+    """Those of `namespaces` that are teams'."""
     disowned: str = ""
     """Why the owner doesn't vouch for this Secret that refers to it; empty: it does."""
 
@@ -144,19 +146,25 @@ def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Ku
         names.VERSION: _text(status.get("version")) or own.get(names.VERSION),
         names.PROTECTED: "true" if labels.get(names.PROTECTED) == "true" else None,
     }
-    named = annotations_of(owner).get(names.NAMESPACES, "")
+    namespaces = _listed(owner, names.NAMESPACES)
     return KubeconfigSource(
         key=f"{secret['metadata']['namespace']}/{secret['metadata']['name']}",
         cluster=_cluster_name(ref),
         owner=ref,
         environment=labels.get(names.ENVIRONMENT),
         scoped=labels.get(names.ACCESS) == "scoped",
-        namespaces=tuple(sorted({each.strip() for each in named.split(",")} - {""})),
+        namespaces=tuple(sorted(namespaces)),
         cluster_info={name: value for name, value in cluster_info.items() if value},
         kubeconfig=kubeconfig_in(secret),
         known=_known(ref, owner, cluster or owner, cluster_info),
+        team_namespaces=tuple(sorted(namespaces & _listed(owner, names.TEAM_NAMESPACES))),
         disowned=_disowned(secret, ref, owner),
     )
+
+
+def _listed(item: Object, annotation: str) -> set[str]:
+    """The words of an annotation with commas."""
+    return {each.strip() for each in annotations_of(item).get(annotation, "").split(",")} - {""}
 
 
 def pointed_to(owner: Object) -> tuple[str, str, str] | None:

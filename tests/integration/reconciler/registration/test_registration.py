@@ -100,6 +100,30 @@ def test_scoped_access_is_limited_to_the_listed_namespaces(world: Clusters) -> N
                 forbidden()
 
 
+def test_pods_of_a_team_get_no_access_to_their_node_where_argo_cd_is_scoped(
+    world: Clusters,
+) -> None:
+    world.start()
+    listed = {names.NAMESPACES: "echo,team-shop", names.TEAM_NAMESPACES: "team-shop"}
+    world.declare("prod", labels={names.ACCESS: "scoped"}, annotations=listed)
+    secret = world.await_registered("demo-prod")
+    pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}}
+    pod["spec"] = {**deployment("web", "echo")["spec"]["template"]["spec"], "hostPID": True}
+    with as_argo_cd(secret) as kube:
+
+        def refusal(namespace: str) -> str:
+            path = f"/api/v1/namespaces/{namespace}/pods"
+            try:
+                kube.request("POST", path, query={"dryRun": "All"}, body=pod)
+            except Forbidden as error:
+                return error.message
+            return ""
+
+        # First, the namespaces may lack their ServiceAccount `default`.
+        eventually(lambda: "PodSecurity" in refusal("team-shop"), "the team's pod is refused")
+        eventually(lambda: not refusal("echo"), "another app's pod is accepted")
+
+
 def test_access_to_a_namespace_removed_from_the_list_is_revoked(world: Clusters) -> None:
     world.start()
     scoped: dict[str, Any] = {"labels": {names.ACCESS: "scoped"}}

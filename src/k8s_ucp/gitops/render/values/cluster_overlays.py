@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from k8s_ucp import names
 from k8s_ucp.cluster_provider import ProviderInfo
 from k8s_ucp.gitops.render.values.clouds import region_of, without_zone
 from k8s_ucp.gitops.render.values.local_databases import NAMESPACE, local_databases
@@ -44,10 +45,8 @@ def cluster_overlay(topology: Topology, environment: Environment) -> ClusterOver
     region = region_of(environment)
     patches = _managed_patches(environment, region)
     if environment.access == "scoped":
-        namespaces = _scoped_namespaces(topology, environment)
         owner = managed.kubeconfig_kind or ".*Cluster"
-        pointer = "/metadata/annotations/k8s-ucp.io~1namespaces"
-        patches.append((_kind(owner), [("add", pointer, namespaces)]))
+        patches.append((_kind(owner), _scope(topology, environment)))
     common = common_operations(environment, flagged=managed.has_protection)
     if common:
         patches.append((EVERYTHING, common))
@@ -164,14 +163,20 @@ def _local_patches(topology: Topology, environment: Environment) -> Patches:
     if environment.cluster.nodes:
         operations.append(("add", "/spec/nodes", environment.cluster.nodes))
     if environment.access == "scoped":
-        namespaces = _scoped_namespaces(topology, environment)
-        operations.append(("add", "/metadata/annotations/k8s-ucp.io~1namespaces", namespaces))
+        operations += _scope(topology, environment)
     if environment.deletion_protection:
         operations.append(("add", _SYNC_OPTIONS, _KEPT))
     return [(_kind("LocalCluster"), operations)] if operations else []
 
 
-def _scoped_namespaces(topology: Topology, environment: Environment) -> str:
-    """Namespaces that a scoped Argo CD may write to."""
+def _scope(topology: Topology, environment: Environment) -> list[Operation]:
+    """Annotate the owner of a kubeconfig with the namespaces that a scoped Argo CD may write to."""
     databases = [NAMESPACE] if local_databases(topology, environment) else []
-    return ",".join([*taken_namespaces(topology), *databases])
+    operations = [_annotate(names.NAMESPACES, [*taken_namespaces(topology), *databases])]
+    if teams := [each.namespace for each in topology.spec.teams]:
+        operations.append(_annotate(names.TEAM_NAMESPACES, teams))
+    return operations
+
+
+def _annotate(name: str, values: Iterable[str]) -> Operation:
+    return "add", f"/metadata/annotations/{name.replace('/', '~1')}", ",".join(values)
