@@ -81,7 +81,7 @@ def pull(
 ) -> dict[str, bytes]:
     """The files of a chart: {path: content}. digest: the expected one. Raises UcpError."""
     kept = _kept(cache, ref, version)
-    archive = kept.read_bytes() if kept.exists() else None
+    archive = _read_kept(kept)
     # The cached archive may be older than the recorded digest: then fetch it again.
     if archive is None or digest not in (None, digest_of(archive)):
         archive = _fetch(helm, ref, version, credential)
@@ -113,7 +113,7 @@ def pin(
     archive = _fetch(helm, ref, version, credential, programs)
     exact = chart_file(unpack(archive, str(ref))).version
     found, kept = digest_of(archive), _kept(cache, ref, exact)
-    if kept.exists() and (before := digest_of(kept.read_bytes())) != found:
+    if (known := _read_kept(kept)) and (before := digest_of(known)) != found:
         raise ChartChanged(
             f"digest mismatch for version {exact} of the chart {ref}: {found}, but earlier "
             f"{before}: it was published again with other content",
@@ -133,10 +133,19 @@ def _kept(cache: Path, ref: ChartRef, version: str) -> Path:
     return cache / "sources" / "charts" / f"{name}.tgz"
 
 
+def _read_kept(kept: Path) -> bytes | None:
+    """The kept archive; None if there is none, or a power failure left it empty or with zeros."""
+    archive = kept.read_bytes() if kept.exists() else b""
+    return archive if any(archive) else None
+
+
 def _keep(kept: Path, archive: bytes) -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
     part = kept.with_suffix(f".{os.getpid()}")
-    part.write_bytes(archive)
+    with part.open("wb") as stream:
+        stream.write(archive)
+        stream.flush()
+        os.fsync(stream.fileno())
     part.replace(kept)
 
 

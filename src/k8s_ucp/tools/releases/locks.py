@@ -8,7 +8,6 @@ changes of a published file and its checksum (decision 8).
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from k8s_ucp import locks
 from k8s_ucp.errors import UcpError, command_line
+from k8s_ucp.workspace import write_private_file
 
 COMMITTED = Path(__file__).with_name("releases.lock.json")
 USERS = "releases.lock.json"
@@ -49,9 +49,8 @@ class ReleaseLocks:
             known = self._read()
             on = time.strftime("%Y-%m-%d", time.gmtime())
             known[url] = {"sha256": sha256, "told_by": told_by, "on": on}
-            temporary = self._path.with_suffix(f".{os.getpid()}.tmp")
-            temporary.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", "utf-8")
-            temporary.replace(self._path)
+            text = json.dumps(known, indent=1, sort_keys=True) + "\n"
+            write_private_file(self._path, text)
 
     def _read(self) -> dict[str, Any]:
         try:

@@ -14,6 +14,7 @@ from k8s_ucp.gitops.manifests import chart_source
 from k8s_ucp.gitops.manifests.chart_source import (
     ChartRef,
     pin,
+    pull,
     unpack,
     with_dependencies,
     write_files,
@@ -109,6 +110,29 @@ def test_a_chart_that_cannot_be_fetched_has_a_next_step(
     assert words in caught.value.message
     assert caught.value.next
     assert advice in caught.value.next
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * 4096], ids=["empty", "zeros"])
+def test_an_archive_that_a_power_failure_damaged_is_fetched_again(
+    left: bytes, tmp_path: Path
+) -> None:
+    chart, helm, cache = tmp_path / "web.tgz", tmp_path / "helm", tmp_path / "cache"
+    chart.write_bytes(packed(("web/Chart.yaml", b"name: web\nversion: 1.0.0\n")))
+    helm.write_text(
+        f"""#!/bin/sh
+while [ "$1" != --destination ]; do shift; done
+cp {chart} "$2/web-1.0.0.tgz"
+"""
+    )
+    helm.chmod(0o755)
+    ref = ChartRef("https://c.example.org", "web")
+    found = pin(helm, ref, None, cache, None)
+    (kept,) = (cache / "sources/charts").iterdir()
+    kept.write_bytes(left)
+    assert "Chart.yaml" in pull(helm, ref, "1.0.0", cache, None)
+    kept.write_bytes(left)
+    assert pin(helm, ref, None, cache, None) == found
+    assert kept.read_bytes() == chart.read_bytes()
 
 
 def test_dependencies_of_the_same_files_are_fetched_once(tmp_path: Path) -> None:
