@@ -13,7 +13,7 @@ from pathlib import Path
 
 from k8s_ucp.git.command import LOCAL_SECONDS, NETWORK_SECONDS, remote_url, run_git
 from k8s_ucp.git.environment import Credential, identity_of
-from k8s_ucp.git.failures import GitFailed
+from k8s_ucp.git.failures import Damaged, GitFailed
 from k8s_ucp.git.objects import (
     COMMIT_FORMAT,
     Change,
@@ -135,7 +135,7 @@ class Repository:
             end = raw.index(b"\n", offset)
             head = raw[offset:end].split(b" ")
             if len(head) != 3:
-                raise GitFailed(f"{self.folder} has no object {id}", next="git fsck")
+                raise Damaged(f"{self.folder} has no object {id}", next="git fsck")
             size = int(head[2])
             found[id] = raw[end + 1 : end + 1 + size]
             offset = end + 1 + size + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -36,6 +37,33 @@ def test_an_error_of_a_fetch_names_the_repository_instead_of_the_cache(
     url = (tmp_path / "gone.git").as_uri()
     with pytest.raises(UcpError, match=url):
         open_commit(url, "a" * 40, tmp_path / "cache", None)
+
+
+@pytest.mark.parametrize("lost", ["objects", "HEAD", "commit", "tree", "blob"])
+def test_a_damaged_copy_is_fetched_again_by_the_next_command(
+    lost: str, tmp_path: Path, home: Path
+) -> None:
+    """After a power failure, or a kill while git creates the copy."""
+    folder, cache = tmp_path / "theirs", tmp_path / "cache"
+    run_git(["init", "-q", str(folder)], where="theirs")
+    commit = Repository(folder).write_commit("Change", {"a/file": b"a"}, parent=None)
+    Repository(folder).git("update-ref", "refs/heads/main", commit)
+    open_commit(folder.as_uri(), commit, cache, None)
+    (copy,) = (cache / "sources").iterdir()
+    if lost == "objects":
+        shutil.rmtree(copy / "objects")
+    elif lost == "HEAD":
+        (copy / "HEAD").write_text("")
+    else:
+        name = {"commit": commit, "tree": f"{commit}^{{tree}}", "blob": f"{commit}:a/file"}[lost]
+        id = Repository(copy).git("rev-parse", name).decode().strip()
+        loose = copy / "objects" / id[:2] / id[2:]
+        loose.chmod(0o600)
+        loose.write_text("")
+    with pytest.raises(UcpError, match="in the cache was damaged") as caught:
+        open_commit(folder.as_uri(), commit, cache, None).read("a/file")
+    assert "run the command again" in (caught.value.next or "")
+    assert open_commit(folder.as_uri(), commit, cache, None).read("a/file") == b"a"
 
 
 def test_a_repository_without_branches_is_not_said_to_lack_a_branch(
