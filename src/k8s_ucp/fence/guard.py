@@ -197,7 +197,7 @@ class Reader:
         # Imported on demand: if the repository is on this machine, reading a file is enough.
         from k8s_ucp.credentials import CredentialRef, load_login
         from k8s_ucp.fence.reference import FenceReference
-        from k8s_ucp.git.clones import make_clone
+        from k8s_ucp.git.clones import make_clone, replaceable
         from k8s_ucp.git.environment import ANY_USER, Credential
 
         credential = None
@@ -207,7 +207,8 @@ class Reader:
             credential = Credential(username or ANY_USER, password)
         clone = make_clone(self._files.clone, settings.url, credential=credential)
         reference = FenceReference(clone, seconds)
-        commit = commit or reference.commit()
-        if commit is None:
-            return None
-        return self._known_by(settings, commit) or (commit, reference.record(commit))
+        with replaceable(clone):
+            commit = commit or reference.commit()
+            if commit is None:
+                return None
+            return self._known_by(settings, commit) or (commit, reference.record(commit))

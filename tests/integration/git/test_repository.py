@@ -12,9 +12,10 @@ from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.fence.record import FENCE, FenceHolder
 from k8s_ucp.fence.reference import FenceReference
 from k8s_ucp.git import command, objects
-from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
+from k8s_ucp.git.clones import fast_forward, make_clone, make_remote, replaceable
 from k8s_ucp.git.command import run_git
 from k8s_ucp.git.failures import (
+    Damaged,
     Declined,
     DubiousOwnership,
     GitFailed,
@@ -25,6 +26,7 @@ from k8s_ucp.git.failures import (
 )
 from k8s_ucp.git.repository import RENDERED, RefUpdate, Repository
 from k8s_ucp.gitops.publish.target import merge_text
+from tests.integration.git.damage import empty_objects
 from tests.integration.gitops.conftest import commit_work_tree
 
 MAIN = "refs/heads/main"
@@ -346,3 +348,28 @@ def test_earlier_holders_of_the_fence_are_not_fetched(place: Path) -> None:
     history = ["rev-list", "--count", FENCE]
     assert int(remote.git(*history)) == 9, "the remote keeps it"
     assert int(reader.clone.git(*history)) == 2
+
+
+def test_a_damaged_clone_of_our_own_is_replaced(place: Path, clone: Repository) -> None:
+    holder = FenceHolder("a" * 16, "machine", "/workspace", "embedded")
+
+    def claim() -> str:
+        url = (place / "r.git").as_uri()
+        reference = FenceReference(make_clone(place / "own", url, private=True))
+        with replaceable(reference.clone):
+            return reference.claim(holder, time.time)[0]
+
+    first = claim()
+    empty_objects(place / "own/.git")
+    with pytest.raises(UcpError, match="was damaged, and has been deleted"):
+        claim()
+    assert claim() == first
+
+
+def test_a_clone_whose_remote_is_damaged_is_kept(place: Path, clone: Repository) -> None:
+    publish(clone, {"a": b"1"})
+    empty_objects(place / "r.git")
+    own = make_clone(place / "own", (place / "r.git").as_uri())
+    with pytest.raises(Damaged), replaceable(own):
+        own.fetch()
+    assert own.folder.is_dir()

@@ -118,7 +118,7 @@ class BackupWriter:
 
     def _save(self, core: CoreState) -> str | None:
         # Imported on demand: a pod, which never backs up, needs neither git nor age.
-        from k8s_ucp.git.clones import make_clone
+        from k8s_ucp.git.clones import make_clone, replaceable
         from k8s_ucp.git.repository import Repository
         from k8s_ucp.reconciler.backup.backup_file import BackupFile
         from k8s_ucp.reconciler.backup.backup_key import load_key
@@ -147,7 +147,8 @@ class BackupWriter:
                 return None
         clone = make_clone(own, where.url, branch=where.branch)
         own_file = BackupFile(clone, where.branch, name)
-        commit = own_file.save(key, change)
+        with replaceable(clone):
+            commit = own_file.save(key, change)
         if commit:
             self._written = self._clock()
         return commit

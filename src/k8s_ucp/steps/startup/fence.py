@@ -21,7 +21,7 @@ from k8s_ucp.fence.files import (
 )
 from k8s_ucp.fence.record import PERIODS, FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict, wait_of
-from k8s_ucp.git.clones import make_remote
+from k8s_ucp.git.clones import make_remote, replaceable
 from k8s_ucp.gitops.publish.addresses import addresses
 from k8s_ucp.preflight.fence import holder_of, opened_fence, read_fence
 from k8s_ucp.topology.placement import writes_elsewhere
@@ -54,7 +54,8 @@ def take_fence(context: StartContext, report: Report) -> None:
     fence, period = context.fence, period_asked()
     reference = opened_fence(context, fence.clone, context.git_credential)
     holder, core = holder_of(context), context.state.kubeconfig(context.topology.core_cluster)
-    commit, record = reference.claim(holder, time.time, takeover=context.takeover)
+    with replaceable(reference.clone):
+        commit, record = reference.claim(holder, time.time, takeover=context.takeover)
     before = fence.settings()
     if before and before.record == record and before.boot == boot_id():
         not_before = before.not_before

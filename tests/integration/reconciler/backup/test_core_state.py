@@ -25,6 +25,7 @@ from k8s_ucp.reconciler.backup.writer import BackupWriter
 from k8s_ucp.reconciler.backup_content import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup, updated
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import BACKUP, BackupSettings, Settings
+from tests.integration.git.damage import empty_objects
 from tests.integration.reconciler.world import CLUSTERS, Clusters, empty, eventually
 
 pytestmark = pytest.mark.engines
@@ -414,6 +415,12 @@ def test_a_failed_push_is_reported_once_and_retried_later(world: Clusters, git: 
     keeps.write()
     assert git.kept().sources.keys() == {SOURCE}
     assert not note.exists()
+    empty_objects(git.folder / "backup/core/.git")
+    world.core.apply(source("prod"), manager="kubectl")
+    keeps.write()
+    assert "was damaged, and has been deleted" in said(logs)[-1]
+    keeps.write()
+    assert git.kept().sources[SOURCE]["labels"][names.ENVIRONMENT] == "prod"
     git.key.rename(git.key.with_name("away.key"))
     world.core.apply(declared(), manager="argocd-controller")
     keeps.write()
