@@ -278,7 +278,8 @@ _ALL = (
         "error",
         "topology",
         "Duplicate host and path",
-        "Two Ingresses or routes of an environment claim the same host and path.",
+        "Two Ingresses or routes of an environment claim the same host and path, and may get it "
+        "from the same ingress class, Gateway listener or entry point.",
         "Which of them gets the traffic depends on the ingress controller.",
         "Change the host or the path of one of them.",
     ),

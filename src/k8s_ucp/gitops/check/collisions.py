@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from k8s_ucp.gitops.check.findings import Fault
-from k8s_ucp.gitops.check.objects import Object, hosts, misshapen, named, node_ports, of_object
+from k8s_ucp.gitops.check.objects import (
+    ROUTES,
+    Object,
+    hosts,
+    misshapen,
+    named,
+    node_ports,
+    of_object,
+)
 from k8s_ucp.gitops.check.tree import Tree
 from k8s_ucp.gitops.manifests.build_many import Built
-from k8s_ucp.gitops.manifests.yaml_text import part
+from k8s_ucp.gitops.manifests.yaml_text import maps, part
+
+_ANY_HOST = "*"
+_INGRESS_CLASS = "kubernetes.io/ingress.class"
+_ENTRY_POINTS = "traefik.ingress.kubernetes.io/router.entrypoints"
+_GATEWAY = ("namespace", "name", "sectionName", "port")
+_Entrance = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """Of a host and path, by an overlay."""
+
+    folder: str
+    entrances: frozenset[_Entrance]
 
 
 def find_repeated_faults(tree: Tree) -> Iterator[Fault]:
@@ -32,31 +54,67 @@ def find_repeated_faults(tree: Tree) -> Iterator[Fault]:
 def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
     """A host used by two apps in one environment is a fault of the second app."""
     owners: dict[tuple[str, str], str] = {}
-    routes: dict[str, dict[tuple[str, str], str]] = {}
+    routes: dict[str, dict[tuple[str, str], list[_Claim]]] = {}
     for folder, _, environment in sorted(tree.deployed_overlays):
         routed = routes.setdefault(environment, {})
         for item in _objects_of(tree, built, folder):
             try:
-                claimed = set(hosts(item))
+                claimed, entrances = set(hosts(item)), _entrances(item)
             except (TypeError, ValueError, AttributeError):
                 message = f"failed to read the hosts of a {item.get('kind')}"
                 yield Fault("check-failed", message, folder)
                 continue
-            for host in sorted({host for host, _ in claimed}):
+            # Without a host, no app owns what arrives: their paths may differ.
+            for host in sorted({host for host, _ in claimed} - {_ANY_HOST}):
                 other = owners.setdefault((environment, host), folder)
                 if other != folder:
                     message = f"the host {host} is already used by {other}"
                     yield of_object(item, Fault("host-taken", message, folder, value=host))
-            if built.objects.get(folder) is not None:
-                for host, path in sorted(claimed & routed.keys()):
-                    other = routed[host, path]
+            if built.objects.get(folder) is None:
+                continue
+            for host, path in sorted(claimed):
+                claims = routed.setdefault((host, path), [])
+                others = [each.folder for each in claims if _meet(each.entrances, entrances)]
+                claims.append(_Claim(folder, entrances))
+                if others:
+                    other = others[0]
                     where = "" if other == folder else f", which {other} claims, too"
                     message = f"duplicate host and path {host}{path}{where}"
                     fault = Fault("host-path-duplicate", message, folder, value=host)
-                    if other != folder:
+                    if other != folder and host != _ANY_HOST:
                         fault = replace(fault, included_in="host-taken")
                     yield of_object(item, fault)
-                routed.update(dict.fromkeys(claimed - routed.keys(), folder))
+
+
+def _entrances(item: Object) -> frozenset[_Entrance]:
+    """Where requests for an object arrive; an empty text stands for any value."""
+    spec, metadata = part(item, "spec"), part(item, "metadata")
+    annotations = part(metadata, "annotations")
+    match item.get("kind"):
+        case "Ingress":
+            name = spec.get("ingressClassName") or annotations.get(_INGRESS_CLASS)
+            points = str(annotations.get(_ENTRY_POINTS) or "").split(",")
+            found = {("Ingress", str(name or ""), each.strip()) for each in points}
+        case kind if kind in ROUTES:
+            found = {
+                ("Route", *(str(ref.get(key) or "") for key in _GATEWAY))
+                for ref in maps(spec, "parentRefs")
+            }
+        case _:
+            listed = spec.get("entryPoints")
+            points = listed if isinstance(listed, list) else []
+            found = {("Traefik", str(each)) for each in points}
+    return frozenset(found)
+
+
+def _meet(some: frozenset[_Entrance], others: frozenset[_Entrance]) -> bool:
+    """A request may arrive at both; an object that names no entrance may have any."""
+    return not (some and others) or any(
+        one[0] != other[0]
+        or all(a == b or not (a and b) for a, b in zip(one[1:], other[1:], strict=True))
+        for one in some
+        for other in others
+    )
 
 
 def find_node_port_faults(tree: Tree, built: Built) -> Iterator[Fault]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from k8s_ucp.gitops.check.collisions import (
     find_host_faults,
     find_node_port_faults,
     find_repeated_faults,
 )
-from k8s_ucp.gitops.manifests.build_many import Built, objects
+from k8s_ucp.gitops.manifests.build_many import Built, Object, objects
 from tests.unit.gitops.check.examples import INGRESS, tree
 
 
@@ -28,6 +30,75 @@ def test_a_host_used_by_two_apps_of_an_environment_is_found() -> None:
     twice = {folders[0]: [*ingress, *ingress]}
     (own,) = find_host_faults(files, Built(twice))
     assert (own.rule, own.included_in) == ("host-path-duplicate", None)
+
+
+def _route(kind: str, name: str, spec: str, annotations: str = "") -> list[Object]:
+    return objects(
+        f"apiVersion: v1\nkind: {kind}\n"
+        f"metadata: {{name: {name}, annotations: {{{annotations}}}}}\nspec: {{{spec}}}\n"
+    )
+
+
+def _rules(*overlays: list[Object]) -> list[str]:
+    """Rules of the findings. overlays: the objects of an app's overlay each."""
+    built = {f"apps/{number}/overlays/stage": each for number, each in enumerate(overlays)}
+    files = tree({f"{each}/kustomization.yaml": "" for each in built})
+    return [each.rule for each in find_host_faults(files, Built(built))]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "common"),
+    [
+        # Gateway API's own example: http redirects to https.
+        ("sectionName: http", "sectionName: https", ""),
+        ("port: 80", "port: 443", "sectionName: any"),
+    ],
+)
+def test_routes_of_different_listeners_are_no_duplicates(one: str, other: str, common: str) -> None:
+    def route(name: str, listener: str) -> list[Object]:
+        refs = f"parentRefs: [{{name: gateway, {listener}}}]" if listener else ""
+        return _route("HTTPRoute", name, f"hostnames: [a.example.org], {refs}")
+
+    assert _rules(route("a", one) + route("b", other)) == []
+    for second in (one, common, ""):
+        assert _rules(route("a", one) + route("b", second)) == ["host-path-duplicate"]
+
+
+def test_ingresses_of_different_classes_are_no_duplicates() -> None:
+    def ingress(name: str, spec: str, annotations: str = "") -> list[Object]:
+        return _route("Ingress", name, f"rules: [{{host: a.example.org}}], {spec}", annotations)
+
+    inside = ingress("a", "ingressClassName: inside")
+    assert _rules(inside + ingress("b", "ingressClassName: outside")) == []
+    assert _rules(inside + ingress("b", "", "kubernetes.io/ingress.class: outside")) == []
+    assert _rules(inside + ingress("b", "ingressClassName: inside")) == ["host-path-duplicate"]
+    assert _rules(inside + ingress("b", "")) == ["host-path-duplicate"]
+    plain, secure = (
+        ingress(each, "", f"traefik.ingress.kubernetes.io/router.entrypoints: {each}")
+        for each in ("web", "websecure")
+    )
+    assert _rules(plain + secure) == []
+    # Another app's host stays the other app's.
+    assert _rules(inside, ingress("b", "ingressClassName: outside")) == ["host-taken"]
+
+
+def test_routes_of_different_entry_points_are_no_duplicates() -> None:
+    def route(name: str, points: str) -> list[Object]:
+        match = "routes: [{match: Host(`a.example.org`)}]"
+        return _route("IngressRoute", name, f"{match}, {points}")
+
+    plain = route("a", "entryPoints: [web]")
+    assert _rules(plain + route("b", "entryPoints: [websecure]")) == []
+    assert _rules(plain + route("b", "entryPoints: [web, websecure]")) == ["host-path-duplicate"]
+    assert _rules(plain + route("b", "entryPoints: 5")) == ["host-path-duplicate"]
+
+
+def test_apps_without_hosts_may_have_different_paths() -> None:
+    def ingress(path: str) -> list[Object]:
+        return _route("Ingress", "web", f"rules: [{{http: {{paths: [{{path: {path}}}]}}}}]")
+
+    assert _rules(ingress("/a"), ingress("/b")) == []
+    assert _rules(ingress("/a"), ingress("/a")) == ["host-path-duplicate"]
 
 
 def test_a_node_port_used_by_two_services_of_an_environment_is_found() -> None:
