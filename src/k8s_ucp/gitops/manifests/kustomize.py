@@ -18,7 +18,12 @@ from pathlib import Path
 
 from k8s_ucp.errors import CommandFailed, UcpError
 from k8s_ucp.git.failures import redact, relevant_lines
-from k8s_ucp.gitops.manifests.sources import by_http, find_refused, http_repositories
+from k8s_ucp.gitops.manifests.sources import (
+    by_http,
+    find_refused,
+    find_repeated_key,
+    http_repositories,
+)
 from k8s_ucp.process import (
     RunningPrograms,
     find_program,
@@ -39,10 +44,13 @@ NO_HTTP = {"REQUEST_METHOD": "GET", "HTTP_PROXY": "http://127.0.0.1:1"}
 
 That includes loopback addresses, for which it would use no proxy, and redirects from https.
 """
-_RECURSED = re.compile(r".*': recursed accumulation of path '[^'\n]*': ")
+_RECURSED = re.compile(
+    r".*': (?:recursed accumulation of|couldn't make target for) path '(?P<folder>[^'\n]*)': "
+)
 _MISSING = re.compile(
     r"evalsymlink failure on '([^'\n]+)' : (?:lstat [^:\n]+: )?no such file or directory"
 )
+_REPEATED = " already defined at line "
 _UNTYPED = re.compile(r"missing kind in object .*")
 _BY_HTTP = re.compile(r'Get "(http://[^"]*)": refusing to use HTTP_PROXY')
 COLLECTING = {"GOGC": "800", "GOMEMLIMIT": "1GiB"}
@@ -166,7 +174,7 @@ def build(
             words = (
                 "; ".join(relevant_lines(output))
                 or _of_http(error.output)
-                or innermost(error.output)
+                or _with_file(innermost(error.output), folder)
             )
             raise BuildFailed(
                 f"kustomize failed to build {folder}: {redact(words) or 'no message'}",
@@ -186,7 +194,16 @@ def innermost(output: str) -> str:
     _, _, cause = line.rpartition("accumulating resources from '")
     words = cause.partition("': must build at directory")[0].replace("': ", ": ", 1) or line
     words = _MISSING.sub(r"\1 does not exist", _RECURSED.sub("", words))
+    below = _RECURSED.match(line)
+    if below and below["folder"] not in words:
+        words = f"{below['folder']}: {words}"
     return _UNTYPED.sub("kind is missing; each item of a list needs its own", words)
+
+
+def _with_file(words: str, folder: Path) -> str:
+    """kustomize names the lines of a repeated key, but not the file."""
+    found = find_repeated_key(folder) if _REPEATED in words else None
+    return f"{found[0]}: {found[1]} is there twice" if found else words
 
 
 def git_protocols(also: Collection[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -18,6 +19,7 @@ from k8s_ucp.gitops.manifests.yaml_text import (
     multiplied,
     nodes,
     plain_text,
+    repeated_key,
     texts,
 )
 from k8s_ucp.redaction import holds_credential
@@ -167,6 +169,31 @@ def find_refused(folder: Path, also: Collection[str] = ()) -> Iterator[tuple[Pat
     also: URLs that ucp.yaml names, the only ones allowed over plain http. Files that can't be
     parsed are left to kustomize, which reports the reason.
     """
+    for file, content, kustomization in _kustomizations(folder):
+        # Each inline patch is a text of its own.
+        for text in (_text(content, file), *_strings(kustomization)):
+            if why := multiplied(text):
+                yield file, why
+        for entry in loaded(kustomization):
+            if words := refused(entry, also):
+                yield file, words
+        for path in _files(file, loaded(kustomization)):
+            if why := multiplied(_text(_content(path), path)):
+                yield path, why
+
+
+def find_repeated_key(folder: Path) -> tuple[Path, str] | None:
+    """The first (file, key with its line) of the manifests of a kustomization; None if none has."""
+    for file, _, kustomization in _kustomizations(folder):
+        for path in _files(file, entries(kustomization)):
+            with contextlib.suppress(UsageError):
+                if key := repeated_key(_content(path), str(path)):
+                    return path, key
+    return None
+
+
+def _kustomizations(folder: Path) -> Iterator[tuple[Path, bytes, Mapping[str, Any]]]:
+    """(file, content, parsed) of a folder and of the local folders that it includes."""
     waiting, seen = [folder], set()
     while waiting:
         each = Path(os.path.realpath(waiting.pop()))
@@ -176,19 +203,18 @@ def find_refused(folder: Path, also: Collection[str] = ()) -> Iterator[tuple[Pat
         for file in (each / name for name in KUSTOMIZATIONS):
             content = _content(file)
             kustomization = _first_map(content, file)
-            # Each inline patch is a text of its own.
-            for text in (_text(content, file), *_strings(kustomization)):
-                if why := multiplied(text):
-                    yield file, why
-            for entry in loaded(kustomization):
-                if words := refused(entry, also):
-                    yield file, words
-                elif "\n" in entry or "\0" in entry:
-                    continue
-                elif (each / entry).is_dir():
-                    waiting.append(each / entry)
-                elif why := multiplied(_text(_content(each / entry), each / entry)):
-                    yield each / entry, why
+            yield file, content, kustomization
+            paths = _local(file, loaded(kustomization))
+            waiting += [path for path in paths if path.is_dir()]
+
+
+def _files(kustomization: Path, entries: list[str]) -> list[Path]:
+    return [path for path in _local(kustomization, entries) if path.is_file()]
+
+
+def _local(kustomization: Path, entries: list[str]) -> list[Path]:
+    """Paths of a kustomization's entries; not inline documents."""
+    return [kustomization.parent / each for each in entries if not {"\n", "\0"} & set(each)]
 
 
 def find_outside(folder: Path, root: Path) -> tuple[Path, str] | None:

@@ -99,3 +99,18 @@ def test_folder_that_can_not_be_built_is_reported_with_the_reason(
     (tmp_path / "kustomization.yaml").write_text("resources: [nothing.yaml]\n")
     with pytest.raises(BuildFailed, match=r"nothing\.yaml"):
         build(toolbox.path("kustomize"), tmp_path)
+
+
+def test_a_repeated_key_below_a_folder_is_reported_with_its_file(
+    toolbox: Toolbox, tmp_path: Path
+) -> None:
+    config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {a: b}\n"
+    base, overlay = tmp_path / "base", tmp_path / "overlay"
+    base.mkdir()
+    overlay.mkdir()
+    (base / "kustomization.yaml").write_text("resources: [a.yaml, b.yaml]\n")
+    (base / "a.yaml").write_text(config)
+    (base / "b.yaml").write_text(config.replace("web", "b").replace("a: b", "a: b, a: c"))
+    (overlay / "kustomization.yaml").write_text("resources: [../base]\n")
+    with pytest.raises(BuildFailed, match=r"/base/b\.yaml: `a` in line 4 is there twice"):
+        build(toolbox.path("kustomize"), overlay)

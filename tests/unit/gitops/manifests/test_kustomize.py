@@ -29,6 +29,16 @@ START = "Error: accumulating resources: accumulation err='accumulating resources
             "'/a/base/s3.conf' : lstat /a/base/s3.conf: no such file or directory",
             "loading KV pairs: file sources: [s3.conf]: /a/base/s3.conf does not exist",
         ),
+        (
+            f"{START}'../base': '/a/base' must resolve to a file': recursed accumulation of path "
+            "'/a/base': nothing selected by ConfigMap.[noVer].[noGrp]/nope.[noNs]",
+            "/a/base: nothing selected by ConfigMap.[noVer].[noGrp]/nope.[noNs]",
+        ),
+        (
+            f"{START}'../base': '/a/base' must resolve to a file': couldn't make target for path "
+            "'/a/base': invalid Kustomization: json: unknown field \"image\"",
+            '/a/base: invalid Kustomization: json: unknown field "image"',
+        ),
         (f"{START}'web.yaml': malformed", "web.yaml: malformed"),
         (
             START + "'a.yaml': missing kind in object {{ } {{a } map[] map[]}}': must build at "
