@@ -36,13 +36,15 @@ def test_chart_at_the_top_of_a_clone_is_added(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     hidden = {".motd": "", ".other": "", ".argocd-source.yaml": "helm: {releaseName: a}\n"}
-    reading = {"templates/motd.yaml": '# {{ .Files.Get ".motd" }}\n'}
+    hidden |= {"files/.rc": "", "files/in/.rc": ""}
+    reading = {"templates/motd.yaml": '# {{ .Files.Get ".motd" }} {{ .Files.Glob "files/*" }}\n'}
     theirs = write(tmp_path / "theirs", {**web_files("1.2.3"), **reading, **hidden})
     commit(theirs)
     for source in (str(theirs), theirs.as_uri()):
         said = ucp(workspace, "app", "add", "web", source, "--dry-run")
         assert "left out .argocd-source.yaml, settings of Argo CD: write what it sets" in said
         assert "overlays/prod/.motd (new)" in said and "overlays/prod/.other" not in said
+        assert "overlays/prod/files/.rc (new)" in said and "files/in/.rc" not in said
     assert "Helm chart web, version 1.2.3" in ucp(workspace, "app", "add", "web", str(theirs))
     assert "apps/web/overlays/prod/Chart.yaml" in rendered(workspace)
 

@@ -80,7 +80,7 @@ class RepositoryTree:
         def read(path: str) -> bytes | None:
             return files[path] if path in files else self.folder_tree.read(path)
 
-        found = RepositoryTree(FolderTree(names, read), self.origin)
+        found = RepositoryTree(replace(self.folder_tree, names=names, read=read), self.origin)
         found.generated = frozenset(files)
         found._passed_over = self._passed_over
         return found

@@ -70,10 +70,15 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
     plain |= linked
     read: dict[str, bytes] = {}
 
-    def names(below: str) -> list[str]:
+    def paths(below: str) -> list[str]:
         start = f"{_followed(below, folders)}/" if below else ""
-        found = (path.removeprefix(start) for path in plain if path.startswith(start))
-        return sorted(each for each in found if not is_hidden(each))
+        return sorted(path.removeprefix(start) for path in plain if path.startswith(start))
+
+    def names(below: str) -> list[str]:
+        return [each for each in paths(below) if not is_hidden(each)]
+
+    def hidden(below: str) -> list[str]:
+        return [each for each in paths(below) if is_hidden(each)]
 
     def content(path: str) -> bytes | None:
         path = _followed(path, folders)
@@ -88,7 +93,7 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
                     raise TooMuchOutput(url)
         return read[plain[path]]
 
-    return FolderTree(names, content)
+    return FolderTree(names, content, hidden)
 
 
 @contextlib.contextmanager

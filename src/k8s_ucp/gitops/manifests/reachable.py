@@ -20,6 +20,9 @@ _LISTS = ("resources", "bases", "components")
 _SUBMODULE = re.compile(r"^[ \t]*+path[ \t]*+=(.*)$", re.MULTILINE)
 _READ = re.compile(rb"\.Files\.(?:Get|GetBytes|Lines)[ \t]+[\"`]([^\"`\n]+)[\"`]")
 """Reads a file of its chart by name."""
+_FIND = re.compile(rb"\.Files\.Glob[ \t]+[\"`]([^\"`\n]+)[\"`]")
+_OF_FINDER = ".DS_Store"
+"""A file that macOS makes in any folder."""
 _TEMPLATE = re.compile(r"((?:charts/[^/]+/)*)templates/")
 _SETTINGS = ".argocd-source"
 """How the files begin from which Argo CD reads how to render a folder."""
@@ -35,6 +38,8 @@ class FolderTree:
     """Paths of the files below a folder, relative to it."""
     read: Callable[[str], bytes | None]
     """The content of a file; None if it doesn't exist."""
+    hidden: Callable[[str], list[str]] = lambda _: []
+    """Paths of the hidden files below a folder, relative to it."""
 
     def below(self, folder: str) -> dict[str, bytes]:
         """{path relative to the folder: content}."""
@@ -75,21 +80,39 @@ def taken_in(folder_tree: FolderTree, folders: Collection[str]) -> dict[str, byt
 
 
 def hidden_files_of_chart(folder_tree: FolderTree, folder: str, files: Files) -> dict[str, bytes]:
-    """{path relative to the chart: content} of hidden files that its templates read by name.
+    """{path relative to the chart: content} of hidden files that its templates read or find.
 
     files: those of the chart that aren't hidden.
     """
-    found: dict[str, bytes] = {}
+    named: set[str] = set()
+    patterns = []
     for name, content in files.items():
         if not (template := _TEMPLATE.match(name)):
             continue
-        for text in _READ.findall(content):
-            path = resolve(template[1], text.decode("utf-8", "replace"))
-            if not path or _is_plain(path) or not _may_be_read(path, "") or _SETTINGS in path:
-                continue
-            if (read := folder_tree.read(join(folder, path))) is not None:
-                found[path] = read
+        texts = (each.decode("utf-8", "replace") for each in _READ.findall(content))
+        named |= {path for each in texts if (path := resolve(template[1], each))}
+        globs = (each.decode("utf-8", "replace") for each in _FIND.findall(content))
+        patterns += [re.escape(template[1]) + _expression(each) for each in globs]
+    if patterns:
+        pattern = re.compile("|".join(patterns))
+        hidden = (each for each in folder_tree.hidden(folder) if pattern.fullmatch(each))
+        named |= {each for each in hidden if posixpath.basename(each) != _OF_FINDER}
+    found: dict[str, bytes] = {}
+    for path in sorted(named):
+        if _is_plain(path) or not _may_be_read(path, "") or _SETTINGS in path:
+            continue
+        if (read := folder_tree.read(join(folder, path))) is not None:
+            found[path] = read
     return found
+
+
+def _expression(glob: str) -> str:
+    """A regular expression for what helm's glob matches, except its ranges of characters."""
+    words = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+    if glob.count("{") == glob.count("}") == 1:
+        words |= {"{": "(?:", "}": ")", ",": "|"}
+    parts = re.split(r"(\*\*|[*?{},])", glob)
+    return f"(?:{''.join(words.get(each, re.escape(each)) for each in parts)})"
 
 
 def files_called(folder_tree: FolderTree, folder: str, name: str) -> list[str]:

@@ -256,7 +256,13 @@ def folder_tree_of(root: Path, *, closed: Collection[str] = ()) -> FolderTree:
     top = root.resolve()
 
     def names(below: str) -> list[str]:
-        found = _files(root / below, root)
+        return paths(below, hidden=False)
+
+    def hidden(below: str) -> list[str]:
+        return paths(below, hidden=True)
+
+    def paths(below: str, *, hidden: bool) -> list[str]:
+        found = _files(root / below, root, hidden=hidden)
         return [name for name, file in found if not closed or is_open(file)]
 
     def is_open(file: Path) -> bool:
@@ -276,7 +282,7 @@ def folder_tree_of(root: Path, *, closed: Collection[str] = ()) -> FolderTree:
             raise UsageError(f"{file} is too large for a manifest", next="leave it out")
         return file.read_bytes()
 
-    return FolderTree(names, read)
+    return FolderTree(names, read, hidden)
 
 
 def outside(source: Path, top: Path) -> dict[str, bytes]:
@@ -360,13 +366,15 @@ def _with_values(app: App, files: dict[str, bytes], folder: Path) -> dict[str, b
     return files
 
 
-def _files(root: Path, top: Path | None = None) -> Iterator[tuple[str, Path]]:
-    """Files below a folder, without hidden ones. top: links to its files are followed."""
+def _files(
+    root: Path, top: Path | None = None, *, hidden: bool = False
+) -> Iterator[tuple[str, Path]]:
+    """Files below a folder: the hidden ones, or the others. top: its links are followed."""
     for file in sorted(root.rglob("*")):
         name = file.relative_to(root).as_posix()
         if file.is_symlink() and not (top and links_within(file, top)):
             continue
-        if not is_hidden(name) and file.is_file():
+        if is_hidden(name) == hidden and file.is_file():
             yield name, file
 
 

@@ -36,7 +36,10 @@ def place(files: dict[str, bytes]) -> FolderTree:
     def names(folder: str) -> list[str]:
         return [each[len(folder) + 1 :] for each in files if each.startswith(f"{folder}/")]
 
-    return FolderTree(names, files.get)
+    def hidden(folder: str) -> list[str]:
+        return [each for each in names(folder) if any(p[:1] == "." for p in each.split("/"))]
+
+    return FolderTree(names, files.get, hidden)
 
 
 def test_all_files_that_a_kustomization_loads_are_included() -> None:
@@ -75,6 +78,29 @@ def test_hidden_files_that_templates_of_a_chart_read_are_found() -> None:
     hidden = (".env", "charts/part/conf/.rc", ".git/config", ".other", "../.far")
     tree = place({f"web/{each}": b"x" for each in (*shown, *hidden)})
     assert sorted(hidden_files_of_chart(tree, "web", shown)) == [".env", "charts/part/conf/.rc"]
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("files/*", ["files/.a", "files/.b.sh"]),
+        ("files/**", ["files/.a", "files/.b.sh", "files/in/.a"]),
+        ("files/.{a,c}", ["files/.a"]),
+        ("**/.?", ["charts/x/files/.c", "files/.a", "files/in/.a"]),
+        ("*", []),
+    ],
+)
+def test_hidden_files_that_templates_of_a_chart_find_are_found(glob: str, found: list[str]) -> None:
+    shown = {"templates/a.yaml": f'{{{{ (.Files.Glob "{glob}").AsConfig }}}}'.encode()}
+    hidden = ("files/.a", "files/.b.sh", "files/in/.a", "files/.DS_Store", "charts/x/files/.c")
+    tree = place({f"web/{each}": b"x" for each in (*shown, *hidden, "files/.git/config")})
+    assert sorted(hidden_files_of_chart(tree, "web", shown)) == found
+
+
+def test_templates_of_a_subchart_find_its_own_hidden_files() -> None:
+    shown = {"charts/x/templates/a.yaml": b'{{ .Files.Glob "files/*" }}'}
+    tree = place(dict.fromkeys(("web/files/.a", "web/charts/x/files/.c"), b"x"))
+    assert sorted(hidden_files_of_chart(tree, "web", shown)) == ["charts/x/files/.c"]
 
 
 def test_nothing_outside_of_the_tree_is_read() -> None:
