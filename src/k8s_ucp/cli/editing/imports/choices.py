@@ -83,6 +83,18 @@ def given_mapping(
     return found
 
 
+def noting_unknown(found: Discovery, mapping: Mapping[str, str | None]) -> Discovery:
+    """The discovery with a note for each mapped environment that no app has, such as a typo."""
+    known = sorted({name for each in found.findings for name in each.environments})
+    have = f"they have {some_of(known, NAMED)}" if known else "they have no environments"
+    notes = (
+        f"--map {name}={here} changes nothing: no app has an environment {name}; {have}"
+        for name, here in mapping.items()
+        if here and name not in known
+    )
+    return replace(found, notes=(*found.notes, *notes))
+
+
 def by_app(words: Sequence[str], flag: str) -> dict[str, list[str]]:
     """{app: values} of a flag that is given as APP=VALUE. Raises UsageError."""
     found: dict[str, list[str]] = {}

@@ -20,6 +20,7 @@ from k8s_ucp.cli.editing.imports.choices import (
     complete_mapping,
     given_mapping,
     given_names,
+    noting_unknown,
     pick_apps,
     refuse_unknown,
     renamed,
@@ -155,6 +156,7 @@ def import_apps(
     origin = Origin(folder=source) if opened.folder else Origin(url=opened.url, revision=revision)
     found = _detect(call, topology, opened, [*environments, *mapping], origin)
     names = given_names(found, rename or ())
+    found = noting_unknown(found, mapping)
     found = without_taken(renamed(found, names), topology)
     if output is Output.table:
         show_found(call, found)

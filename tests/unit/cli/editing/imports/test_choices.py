@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp.cli import questions
-from k8s_ucp.cli.editing.imports.choices import complete_mapping, proposed_flags, refuse_unknown
+from k8s_ucp.cli.editing.imports.choices import (
+    complete_mapping,
+    noting_unknown,
+    proposed_flags,
+    refuse_unknown,
+)
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery
 
@@ -50,3 +55,15 @@ def test_flags_for_apps_that_were_not_found_are_refused() -> None:
     refuse_unknown(found, {"namespace": {"web": ["shop"]}})
     with pytest.raises(UsageError, match="unknown app 'wbe'; available: web"):
         refuse_unknown(found, {"namespace": {"wbe": ["shop"]}})
+
+
+def test_a_mapped_environment_that_no_app_has_is_noted() -> None:
+    web = DiscoveredApp("web", "kustomize", "web", environments=("production", "qa"))
+    mapping = {"producton": "prod", "qa": "stage", "old": None}
+    assert noting_unknown(Discovery((web,), notes=("first",)), mapping).notes == (
+        "first",
+        "--map producton=prod changes nothing: no app has an environment producton; they have "
+        "production, qa",
+    )
+    (note,) = noting_unknown(Discovery(), {"qa": "stage"}).notes
+    assert note.endswith("no app has an environment qa; they have no environments")
