@@ -12,7 +12,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.forms import find_form, is_kustomization, manifest_files, overlays
+from k8s_ucp.gitops.manifests.forms import (
+    KUSTOMIZATIONS,
+    find_form,
+    is_kustomization,
+    manifest_files,
+    overlays,
+)
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import App
@@ -43,10 +49,12 @@ def user_files(app: App, own: Mapping[str, bytes], environments: Iterable[str]) 
         paths = manifest_files(own)
     if form == "kustomize":
         return {f"apps/{app.name}/base/{path}": own[path] for path in paths}
+    # Argo CD renders the folder by SETTINGS, but the check and promotions by what is in it.
     return {
         f"apps/{app.name}/overlays/{environment}/{path}": own[path]
         for environment in environments
         for path in paths
+        if path not in KUSTOMIZATIONS
     }
 
 

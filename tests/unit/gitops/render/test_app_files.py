@@ -53,6 +53,17 @@ def test_the_overlay_passes_the_tag_to_the_app() -> None:
     )
 
 
+def test_a_chart_is_copied_without_the_kustomization_in_its_folder(tmp_path: Path) -> None:
+    """What the check and promotions would read is not what Argo CD renders."""
+    (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 1.0.0\n")
+    (tmp_path / "kustomization.yaml").write_text("resources: [extra.yaml]\n")
+    (tmp_path / "extra.yaml").write_text("kind: ConfigMap\n")
+    app = App.model_validate({"name": "web", "path": ".", "as": "helm"})
+    files = rendered(app, tmp_path)
+    assert "overlays/stage/Chart.yaml" in files and "overlays/stage/extra.yaml" in files
+    assert "overlays/stage/kustomization.yaml" not in files
+
+
 def test_rollouts_replace_deployments() -> None:
     files = rendered(ECHO, addons=Addons(argo_rollouts=True))
     assert "base/deployment.yaml" not in files

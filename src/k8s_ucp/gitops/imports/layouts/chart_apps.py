@@ -48,6 +48,15 @@ def find_charts(
                 "environments in the app repository",
             )
             continue
+        if folder in tree.kustomizations:
+            command = tree.origin.command(name_of(folder, title), folder)
+            yield RefusedApp(
+                name_of(folder, title),
+                folder,
+                "its folder has a chart and a kustomization, of which Argo CD builds the latter",
+                f"{command}, with --as helm for the chart",
+            )
+            continue
         try:
             chart = chart_file({"Chart.yaml": tree.read(join(folder, "Chart.yaml"))})
         except UsageError as error:

@@ -86,6 +86,15 @@ def test_charts_are_found_with_the_values_files_of_environments() -> None:
     assert "small" in named.findings[1].values
 
 
+def test_a_chart_that_is_a_kustomization_is_refused_with_both_commands() -> None:
+    """Argo CD builds the kustomization of such a folder, without the templates of the chart."""
+    files = {"web/Chart.yaml": CHART, "web/kustomization.yaml": "resources: [all.yaml]\n"}
+    there = found({**files, "api/Chart.yaml": CHART})
+    assert [each.name for each in there.findings] == ["api"]
+    assert "a chart and a kustomization" in refusal(there, "web").reason
+    assert refusal(there, "web").advice.endswith(", with --as helm for the chart")
+
+
 def test_a_chart_for_each_environment_is_refused() -> None:
     files = {f"environments/{each}/web/Chart.yaml": CHART for each in ("qa", "prod")}
     there = found(files)
