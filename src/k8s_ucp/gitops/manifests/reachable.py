@@ -92,11 +92,17 @@ def hidden_files_of_chart(folder_tree: FolderTree, folder: str, files: Files) ->
         texts = (each.decode("utf-8", "replace") for each in _READ.findall(content))
         named |= {path for each in texts if (path := resolve(template[1], each))}
         globs = (each.decode("utf-8", "replace") for each in _FIND.findall(content))
-        patterns += [re.escape(template[1]) + _expression(each) for each in globs]
+        patterns += [(template[1], one) for each in globs for one in _alternatives(each)]
     if patterns:
-        pattern = re.compile("|".join(patterns))
-        hidden = (each for each in folder_tree.hidden(folder) if pattern.fullmatch(each))
-        named |= {each for each in hidden if posixpath.basename(each) != _OF_FINDER}
+        named |= {
+            path
+            for path in folder_tree.hidden(folder)
+            if posixpath.basename(path) != _OF_FINDER
+            and any(
+                path.startswith(chart) and _matches(one, path.removeprefix(chart))
+                for chart, one in patterns
+            )
+        }
     found: dict[str, bytes] = {}
     for path in sorted(named):
         if _is_plain(path) or not _may_be_read(path, "") or _SETTINGS in path:
@@ -106,13 +112,35 @@ def hidden_files_of_chart(folder_tree: FolderTree, folder: str, files: Files) ->
     return found
 
 
-def _expression(glob: str) -> str:
-    """A regular expression for what helm's glob matches, except its ranges of characters."""
-    words = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
-    if glob.count("{") == glob.count("}") == 1:
-        words |= {"{": "(?:", "}": ")", ",": "|"}
-    parts = re.split(r"(\*\*|[*?{},])", glob)
-    return f"(?:{''.join(words.get(each, re.escape(each)) for each in parts)})"
+def _alternatives(glob: str) -> list[str]:
+    """The globs that one with words in braces stands for."""
+    found = re.fullmatch(r"([^{}]*)\{([^{}]*)\}([^{}]*)", glob)
+    return [f"{found[1]}{each}{found[3]}" for each in found[2].split(",")] if found else [glob]
+
+
+def _matches(glob: str, path: str) -> bool:
+    """Whether helm's glob matches a path, except its ranges of characters.
+
+    Not by a regular expression: with many stars, which a chart may have, one would take years.
+    """
+    ends = {0}
+    for each in filter(None, re.split(r"(\*\*|[*?])", glob)):
+        if each == "**":
+            ends = set(range(min(ends), len(path) + 1))
+        elif each == "*":
+            ends = {end for start in ends for end in range(start, _segment_end(path, start) + 1)}
+        elif each == "?":
+            ends = {end + 1 for end in ends if path[end : end + 1] not in ("", "/")}
+        else:
+            ends = {end + len(each) for end in ends if path.startswith(each, end)}
+        if not ends:
+            return False
+    return len(path) in ends
+
+
+def _segment_end(path: str, start: int) -> int:
+    end = path.find("/", start)
+    return len(path) if end < 0 else end
 
 
 def files_called(folder_tree: FolderTree, folder: str, name: str) -> list[str]:

@@ -97,6 +97,13 @@ def test_hidden_files_that_templates_of_a_chart_find_are_found(glob: str, found:
     assert sorted(hidden_files_of_chart(tree, "web", shown)) == found
 
 
+def test_a_glob_with_many_stars_is_matched_in_time() -> None:
+    """Charts of others may have one; as a regular expression it would take years."""
+    shown = {"templates/a.yaml": f'{{{{ .Files.Glob "{"**f" * 40}g" }}}}'.encode()}
+    tree = place({f"web/{each}": b"x" for each in (*shown, f".{'f' * 80}")})
+    assert hidden_files_of_chart(tree, "web", shown) == {}
+
+
 def test_templates_of_a_subchart_find_its_own_hidden_files() -> None:
     shown = {"charts/x/templates/a.yaml": b'{{ .Files.Glob "files/*" }}'}
     tree = place(dict.fromkeys(("web/files/.a", "web/charts/x/files/.c"), b"x"))
