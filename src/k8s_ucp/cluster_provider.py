@@ -11,6 +11,8 @@ from enum import Enum, IntEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from k8s_ucp.errors import UcpError
+
 Report = Callable[[str], None]
 """Called with one line of progress; never with a secret."""
 
@@ -232,6 +234,8 @@ class ClusterState:
     """Addresses on this machine that lead to its workloads: http, https -> host:port."""
     outdated: bool = False
     """It is ready, but `create` would change its settings."""
+    obstacle: UcpError | None = None
+    """Why it can't be started until somebody acts, and how; None: a start may work."""
 
 
 @dataclass(frozen=True)

@@ -198,16 +198,21 @@ def refuse_taken(ports: Mapping[str, int], where: str) -> None:
     """Raises UcpError if another program listens on one of these ports. ports: by name."""
     for name, port in ports.items():
         if not can_listen(port):
-            from k8s_ucp.process import listener
+            raise in_use(port, name, where)
 
-            program, pid = listener(port) or ("", 0)
-            raise UcpError(
-                f"port {port} of {name} in {where} is already in use by another program"
-                + (f": {program} (PID {pid})" if pid else ""),
-                next=f"stop it: kill {pid}"
-                if pid
-                else f"stop it (sudo ss -ltnp 'sport = :{port}' shows which)",
-            )
+
+def in_use(port: int, name: str, where: str) -> UcpError:
+    """The refusal of a port on which another program listens. name: what needs the port."""
+    from k8s_ucp.process import listener
+
+    program, pid = listener(port) or ("", 0)
+    return UcpError(
+        f"port {port} of {name} in {where} is already in use by another program"
+        + (f": {program} (PID {pid})" if pid else ""),
+        next=f"stop it: kill {pid}"
+        if pid
+        else f"stop it (sudo ss -ltnp 'sport = :{port}' shows which)",
+    )
 
 
 def is_taken(port: int) -> bool:
@@ -220,6 +225,11 @@ def is_taken(port: int) -> bool:
         return True
     else:
         return False
+    return is_answered(port)
+
+
+def is_answered(port: int) -> bool:
+    """Whether something accepts connections there; unlike `can_listen`, it occupies no port."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as client:
         client.settimeout(1)
         return client.connect_ex((ADDRESS, port)) == 0

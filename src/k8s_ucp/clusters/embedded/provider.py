@@ -45,7 +45,7 @@ from k8s_ucp.clusters.embedded.program_health import hung_problem, program_state
 from k8s_ucp.clusters.embedded.program_upgrade import CLOSING_SECONDS, UpgradePhase, repair
 from k8s_ucp.clusters.embedded.programs import ProgramPaths
 from k8s_ucp.clusters.embedded.settings import Parameters
-from k8s_ucp.clusters.ports import Ports, default_registry
+from k8s_ucp.clusters.ports import Ports, default_registry, in_use, is_answered
 from k8s_ucp.errors import UcpError, UsageError, advise_space
 from k8s_ucp.locks import locked
 from k8s_ucp.names import DNS_LABEL
@@ -96,6 +96,22 @@ def _file_named(cluster: str) -> Iterator[None]:
             f"failed to create or start cluster {cluster}: {where}{error.strerror or error}",
             next=advise_space(error),
         ) from error
+
+
+def _taken_port(folder: ClusterFolder, ports: Mapping[str, int]) -> UcpError | None:
+    """The refusal if another program listens on a port of a component that is down."""
+
+    def own() -> set[int]:
+        return {port for each in find_own(folder) for _, port in process.listeners(each.pid)}
+
+    # Looked up twice: our own may be started or ended meanwhile.
+    before = own()
+    answered = {name: port for name, port in ports.items() if is_answered(port)}
+    ours = before | own() if answered else before
+    for name, port in answered.items():
+        if port not in ours:
+            return in_use(port, name, f"cluster {folder.name}")
+    return None
 
 
 class EmbeddedProvider:
@@ -219,9 +235,12 @@ class EmbeddedProvider:
             broken = folder.root.exists()
             message = "its creation was interrupted" if broken else "the cluster does not exist"
             return ClusterState(name, broken, running=False, ready=False, message=message)
-        outdated = False
+        outdated, obstacle = False, None
         down = find_down(folder)
         if down:
+            obstacle = _taken_port(
+                folder, {name: port for name, port in record.ports.items() if name in down}
+            )
             stopped = not folder.should_run() and len(down) > len(VITAL)
             message = "stopped" if stopped else f"not running: {', '.join(down)}"
             running = not set(down) & set(VITAL)
@@ -242,6 +261,7 @@ class EmbeddedProvider:
             message=message,
             version=record.version,
             outdated=outdated,
+            obstacle=obstacle,
         )
 
     def names(self) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from k8s_ucp import names
+from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.context import StartContext, planned_cluster
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
@@ -18,6 +19,7 @@ from k8s_ucp.inspect.resource_conditions import Cause
 from k8s_ucp.inspect.status import environment_causes
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object, labels_of
 from k8s_ucp.providers import DEFAULT, PROVIDERS, cloud_providers
+from k8s_ucp.reconciler.local_clusters.rules import CREATE_FAILED
 from k8s_ucp.reconciler.registration.forced_deregistration import undo_teardown
 from k8s_ucp.reconciler.runtime.conditions import find
 from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests
@@ -92,6 +94,7 @@ def await_environments(context: StartContext, report: Report) -> None:
 
     def pending() -> str:
         missing: list[str] = []
+        items: list[Object] = []
         if near:
             items = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
             missing = not_yet(near, items) or _silent(context, near)
@@ -107,6 +110,7 @@ def await_environments(context: StartContext, report: Report) -> None:
         if missing and time.monotonic() - began > BLOCKED_SECONDS:
             # If an Application can't be synced, the objects that it declares are not created.
             missing += blocked(context)
+            refuse_obstacles(near, items, context.providers)
         return "; ".join(missing)
 
     context.wait(
@@ -124,6 +128,24 @@ def blocked(context: StartContext) -> list[str]:
         return find_problems(context.applications())
     except KubeError:
         return []
+
+
+def refuse_obstacles(
+    environments: Collection[str], items: Sequence[Object], providers: Mapping[str, ClusterProvider]
+) -> None:
+    """Don't wait for a cluster that can't be started until somebody acts. items: LocalClusters.
+
+    Its condition alone does not say so: it may be that of an earlier start. Raises UcpError.
+    """
+    for each in items:
+        ready = find(each, names.READY)
+        if not ready or ready["reason"] != CREATE_FAILED:
+            continue
+        provider = providers.get(each["spec"]["provider"])
+        if not provider or labels_of(each).get(names.ENVIRONMENT) not in environments:
+            continue
+        if obstacle := provider.state(each["metadata"]["name"]).obstacle:
+            raise obstacle
 
 
 def _patience(context: StartContext, *, clouds: bool) -> float:

@@ -365,6 +365,27 @@ def test_port_that_is_taken_at_the_last_moment_is_reported(
 
 
 @on_a_standing_one
+def test_port_that_another_program_got_meanwhile_is_an_obstacle(
+    provider: EmbeddedProvider, folder: ClusterFolder
+) -> None:
+    made(provider, "one")
+    assert provider.state("one").obstacle is None
+    provider.stop("one")
+    record = folder.record()
+    assert record is not None
+    port = record.ports["kube-apiserver"]
+    with socket.create_server(("127.0.0.1", port)):
+        obstacle = provider.state("one").obstacle
+        with pytest.raises(UcpError) as refused:
+            provider.start("one")
+    assert str(refused.value) == str(obstacle)
+    assert f"port {port} of kube-apiserver in cluster one is already in use" in str(obstacle)
+    assert f"next: stop it: kill {os.getpid()}" in str(obstacle)
+    assert provider.state("one").obstacle is None
+    provider.start("one")
+
+
+@on_a_standing_one
 def test_hanging_kwokctl_is_killed_at_the_deadline(
     tmp_path: Path, provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:

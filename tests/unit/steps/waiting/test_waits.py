@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.cluster_provider import ClusterState
+from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.applications import kept
 from k8s_ucp.inspect.resource_conditions import Cause
 from k8s_ucp.steps.waiting import argocd_refresh, await_applications, await_environments
@@ -43,6 +45,32 @@ def test_environments_are_waited_for_until_ready_and_registered(
     items: list[dict[str, Any]], expected: list[str]
 ) -> None:
     assert await_environments.not_yet(["stage"], items) == expected
+
+
+def test_a_cluster_that_cannot_be_started_until_somebody_acts_is_not_waited_for() -> None:
+    obstacle = UcpError("port 1 is already in use", next="stop it: kill 7")
+    states: dict[str, UcpError | None] = {"demo-stage": obstacle, "demo-prod": obstacle}
+
+    class Provider:
+        def state(self, name: str) -> ClusterState:
+            return ClusterState(
+                name, True, running=False, ready=False, message="", obstacle=states[name]
+            )
+
+    providers: Any = {"here": Provider()}
+    items = [cluster("stage", Ready="False"), cluster("prod", Ready="False")]
+    for each in items:
+        each["spec"] = {"provider": "here"}
+        each["status"]["conditions"][0]["reason"] = "CreateFailed"
+    with pytest.raises(UcpError, match="port 1 is already in use"):
+        await_environments.refuse_obstacles(["stage"], items, providers)
+    # The condition is an earlier start's: the port is free now.
+    states["demo-stage"] = None
+    await_environments.refuse_obstacles(["stage"], items, providers)
+    # Its programs are being started.
+    states["demo-stage"] = obstacle
+    items[0]["status"]["conditions"][0]["reason"] = "Starting"
+    await_environments.refuse_obstacles(["stage"], items, providers)
 
 
 def test_cloud_environments_are_waited_for_until_registered_with_argo_cd() -> None:
