@@ -52,6 +52,12 @@ _NETWORK = ("fetch", "push", "ls-remote")
 _SILENT = "check the URL and the network, then run the command again"
 
 
+def is_bare(folder: Path) -> bool:
+    """The folder looks like a bare repository."""
+    files = (folder / "HEAD").is_file() and (folder / "objects").is_dir()
+    return files and not (folder / ".git").exists()
+
+
 def _action(arguments: Sequence[str]) -> str:
     """The git command, without the options before it: `push` of `-c key=value push origin`."""
     return next(word for word in arguments if not word.startswith("-") and "=" not in word)
@@ -160,6 +166,7 @@ def execute(
         arguments,
         folder=folder,
         credential=credential,
+        bare=folder is not None and is_bare(folder),
         remote=remote,
         written=written,
         own=own,
@@ -310,7 +317,13 @@ def _remote(folder: Path | None, arguments: Sequence[str]) -> tuple[str, str]:
     name, pushes = _remote_in(arguments), arguments[0] == "push"
 
     def ask(*arguments: str) -> str:
-        call = git_call(arguments, folder=folder, credential=None, own=settings_file(folder))
+        call = git_call(
+            arguments,
+            folder=folder,
+            credential=None,
+            bare=folder is not None and is_bare(folder),
+            own=settings_file(folder),
+        )
         out, _, _ = _run(call, arguments[0], timeout=LOCAL_SECONDS, folder=folder)
         return out.decode("utf-8", "replace").partition("\n")[0].strip()
 

@@ -34,6 +34,7 @@ _SETTINGS = (
     # Background maintenance would outlive the command that started it.
     "gc.autoDetach=false",
     "maintenance.autoDetach=false",
+    "clone.defaultRemoteName=origin",
 )
 _OWN_SETTINGS = ("core.attributesFile=/dev/null", "core.excludesFile=/dev/null")
 """Files in the user's home directory that git reads by default."""
@@ -81,6 +82,7 @@ def git_call(
     *,
     folder: Path | None,
     credential: Credential | None,
+    bare: bool = False,
     remote: str = "",
     written: str = "",
     own: Path | None = None,
@@ -90,9 +92,11 @@ def git_call(
 ) -> Call:
     """A git call in `folder`, without prompts and hooks, with messages in English.
 
-    remote: the address that the credential is for. written: that address as the repository's
-    settings contain it, if it includes another credential. own: settings file to use instead of the
-    user's. local: the remote is on this machine. ssh_command: to use instead of the user's.
+    bare: the folder itself is a bare repository; users can have git refuse to work in one that it
+    only finds (safe.bareRepository). remote: the address that the credential is for. written: that
+    address as the repository's settings contain it, if it includes another credential. own:
+    settings file to use instead of the user's. local: the remote is on this machine. ssh_command:
+    to use instead of the user's.
     """
     settings = list(_SETTINGS)
     environment = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
@@ -124,6 +128,7 @@ def git_call(
             *(["env", *leaked] if leaked else []),
             "git",
             *(["-C", str(folder)] if folder else []),
+            *(["--git-dir=."] if bare else []),
             *(word for each in settings for word in ("-c", each)),
             *arguments,
         ),

@@ -261,8 +261,3 @@ class Repository:
             *(f"{each.commit}:{each.ref}" for each in updates),
             timeout=timeout,
         )  # fmt: skip
-
-
-def is_bare(folder: Path) -> bool:
-    """The folder looks like a bare repository."""
-    return (folder / "HEAD").is_file() and (folder / "objects").is_dir()

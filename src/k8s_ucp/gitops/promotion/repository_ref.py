@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.git.command import used_address
+from k8s_ucp.git.command import is_bare, used_address
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed, SettingsUnreadable, redact
 from k8s_ucp.git.objects import Author
-from k8s_ucp.git.repository import Repository, is_bare
+from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.sources import refuse_password
 from k8s_ucp.gitops.promotion.branch import (
     RemoteBranch,

@@ -21,8 +21,8 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
+from k8s_ucp.git.command import is_bare
 from k8s_ucp.git.leftovers import UNFINISHED
-from k8s_ucp.git.repository import is_bare
 from k8s_ucp.kube import read_kubeconfig
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.placement import is_simulated

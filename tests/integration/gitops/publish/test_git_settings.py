@@ -31,6 +31,7 @@ FILTER = """\
     smudge = tr a-z A-Z
     required = true
 """
+BARE = "[safe]\n\tbareRepository = explicit\n"
 SIGNING = "[pull]\n\trebase = true\n[commit]\n\tgpgSign = true\n[push]\n\tgpgSign = true\n"
 SETTINGS = {
     "line ends": "[core]\n\tautocrlf = true\n\teol = crlf\n",
@@ -40,6 +41,7 @@ SETTINGS = {
     "another address to push to": '[url "https://127.0.0.1:1/"]\n\tpushInsteadOf = file://\n',
     "objects are refused": "[transfer]\n\tfsckObjects = true\n[fetch]\n\tfsckObjects = true\n",
     "rebase and sign": SIGNING,
+    "no bare repository that is only found": BARE,
 }
 
 
@@ -101,12 +103,20 @@ def test_new_repositories_have_the_format_that_argo_cd_can_read(
         assert found.strip() == b"sha1"
 
 
-def test_promotion_to_a_local_repository_works_if_git_forbids_file_urls(
-    world: Repositories, home: Path
+@pytest.mark.parametrize(
+    "settings",
+    [
+        # It protects against submodules; the target of a promotion was given explicitly.
+        '[protocol "file"]\n\tallow = never\n',
+        BARE,
+        "[clone]\n\tdefaultRemoteName = upstream\n",
+    ],
+)
+def test_promotion_to_a_local_repository_works_with_settings_of_clones(
+    settings: str, world: Repositories, home: Path
 ) -> None:
-    """That setting protects against submodules; the target of a promotion was given explicitly."""
     world.start()
-    (home / ".gitconfig").write_text('[protocol "file"]\n\tallow = never\n')
+    (home / ".gitconfig").write_text(settings)
     url = world.folder.apps_remote.as_uri()
     with shallow_clone(url, "", credential=None) as (clone, branch, commit):
         assert branch == "main"

@@ -49,7 +49,7 @@ def open_source(
 
     Raises UcpError, UsageError.
     """
-    from k8s_ucp.git.repository import is_bare
+    from k8s_ucp.git.command import is_bare
     from k8s_ucp.gitops.render.app_manifests import folder_tree_of
 
     folder = Path(source).expanduser()
