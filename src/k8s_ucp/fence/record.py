@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
 from k8s_ucp.errors import UcpError
@@ -86,14 +86,15 @@ def parse(content: bytes) -> FenceRecord:
 def claimed(
     found: FenceRecord | None, holder: FenceHolder, now: float, *, takeover: bool = False
 ) -> FenceRecord:
-    """The record with which `holder` may act: the existing one if it already holds the fence.
+    """The record with which `holder` may act: of the same epoch if it already holds the fence.
 
-    Raises FenceHeld if another core holds it, unless takeover is set.
+    Its workspace may have been moved since. Raises FenceHeld if another core holds it, unless
+    takeover is set.
     """
     if found is None:
         return FenceRecord(1, holder, now)
     if found.is_held_by(holder.id):
-        return found
+        return replace(found, holder=holder)
     if found.holder is not None and not takeover:
         there = found.holder.run_there("ucp stop")
         raise FenceHeld(

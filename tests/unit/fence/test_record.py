@@ -27,7 +27,10 @@ def test_an_absent_fence_is_claimed() -> None:
 
 def test_a_holder_keeps_its_epoch() -> None:
     first = claimed(None, HERE, 10.0)
-    assert claimed(first, replace(HERE, workspace="/moved"), 20.0) == first
+    assert claimed(first, HERE, 20.0) == first
+    # Others are told where to stop it.
+    moved = replace(HERE, workspace="/moved")
+    assert claimed(first, moved, 20.0) == replace(first, holder=moved)
 
 
 def test_another_core_is_refused_with_the_current_holder() -> None:
