@@ -1,7 +1,7 @@
 """Questions on the terminal, such as those of `ucp start` without ucp.yaml.
 
 The only user of questionary. Everything that is asked can also be given by flags; no decision is
-made here. Ctrl-C at any question raises KeyboardInterrupt, before anything is written.
+made here. Ctrl-C or Ctrl-D at any question raises KeyboardInterrupt, before anything is written.
 """
 
 from __future__ import annotations
@@ -172,4 +172,8 @@ def _wrong_environments(text: str) -> bool | str:
 
 def _ask(prompt: Any, question: str, **settings: Any) -> Any:
     # To stderr, since stdout may be a file.
-    return prompt(question, output=create_output(sys.stderr), **settings).unsafe_ask()
+    asked = prompt(question, output=create_output(sys.stderr), **settings)
+    try:
+        return asked.unsafe_ask()
+    except EOFError:
+        raise KeyboardInterrupt from None

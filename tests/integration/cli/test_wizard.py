@@ -19,7 +19,8 @@ from tests.e2e.world import Workbench
 from tests.integration.cli.conftest import files
 from tests.terminal import seen
 
-ENTER, SPACE, CTRL_C, CTRL_U, UP, DOWN = "\r", " ", "\x03", "\x15", "\x1b[A", "\x1b[B"
+ENTER, SPACE, UP, DOWN = "\r", " ", "\x1b[A", "\x1b[B"
+CTRL_C, CTRL_D, CTRL_U = "\x03", "\x04", "\x15"
 CORE = "Provider of the core cluster:"
 QUESTIONS = (
     "Environments, in the order of promotion:",
@@ -104,7 +105,18 @@ def test_ctrl_c_at_any_question_changes_nothing(
     person.reads(QUESTIONS[asked])
     person.types(CTRL_C)
     assert person.ends() == 130
-    assert "interrupted" in person.seen
+    assert "interrupted; nothing was written" in person.seen
+    assert files(world) == []
+
+
+def test_the_end_of_input_is_like_ctrl_c(
+    world: Workbench, at_keyboard: Callable[..., Keyboard]
+) -> None:
+    person = at_keyboard("start")
+    person.reads(QUESTIONS[0])
+    person.types(CTRL_U + CTRL_D)
+    assert person.ends() == 130
+    assert "interrupted; nothing was written" in person.seen
     assert files(world) == []
 
 
