@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 def git_credential() -> Credential | None:
     """From UCP_GIT_TOKEN (and UCP_GIT_USERNAME); None: use the user's git settings."""
     token = os.environ.get("UCP_GIT_TOKEN")
-    return Credential(os.environ.get("UCP_GIT_USERNAME") or ANY_USER, token) if token else None
+    if not token:
+        return None
+    username = os.environ.get("UCP_GIT_USERNAME") or ANY_USER
+    return Credential(username, token, source="the variable UCP_GIT_TOKEN")
 
 
 def credential_of(topology: Topology, workspace: Workspace) -> Credential | None:
@@ -67,4 +70,4 @@ def named_credential(name: str, topology: Topology, workspace: Workspace, *urls:
     ref = credential_ref(topology, workspace, name)
     require_allowed(name, ref, workspace.root, urls)
     username, password = load_login(name, ref)
-    return Credential(username or ANY_USER, password)
+    return Credential(username or ANY_USER, password, source=str(ref))

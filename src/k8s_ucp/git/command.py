@@ -118,7 +118,11 @@ def run_git(
         repository_name = _repository_name(action, arguments, folder, where)
         secrets = [credential.password] if credential else []
         failure = classify(
-            action, redact(repository_name), redact(output, secrets), str(folder or where)
+            action,
+            redact(repository_name),
+            redact(output, secrets),
+            str(folder or where),
+            source=credential.source if credential else "",
         )
         # Another process, such as an editor or another command, briefly holds a lock in this clone.
         if pause is None or not isinstance(failure, Locked):

@@ -67,6 +67,8 @@ class Credential:
 
     username: str
     password: str = field(repr=False)
+    source: str = field(default="", compare=False)
+    """The file or variable that it is from, for messages."""
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         r"authentication failed|could not read (username|password)|permission denied \("
         r"|terminal prompts disabled|invalid (username|credentials)|host key verification failed"
         r"|returned error: 40[13]",
-        "check the credential of this repository and its write access",
+        "check {credential}: it may be expired, revoked, or without write access",
     ),
     # Git then also drops the connection.
     (
@@ -188,12 +188,16 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     return _USERINFO.sub(lambda found: found[1] or f"{found[2]}:***@", text)
 
 
-def classify(action: str, where: str, output: str, folder: str = "") -> GitFailed:
+def classify(
+    action: str, where: str, output: str, folder: str = "", *, source: str = ""
+) -> GitFailed:
     """The error for a failed git command.
 
     action: the git command ("fetch"); where: the repository or URL; output: redacted stdout and
-    stderr.
+    stderr. source: of the credential for an http(s) URL.
     """
+    over_http = where.startswith(("http://", "https://"))
+    credential = (over_http and source) or "the credential of this repository"
     tail = "\n".join(f"  {line}" for line in relevant_lines(output)[-_KEPT_LINES:])
     message = f"git {action} failed on {where}" + (f":\n{tail}" if tail else "")
     if action == "push":
@@ -204,7 +208,7 @@ def classify(action: str, where: str, output: str, folder: str = "") -> GitFaile
     for kind, pattern, advice in _CLASSES:
         if re.search(pattern, output, re.IGNORECASE):
             safe = command_line("git", "config", "--global", "--add", "safe.directory", folder)
-            return kind(message, next=advice.format(safe=safe))
+            return kind(message, next=advice.format(safe=safe, credential=credential))
     return GitFailed(message)
 
 

@@ -90,6 +90,7 @@ def _entrances(item: Object) -> frozenset[_Entrance]:
     """Where requests for an object arrive; an empty text stands for any value."""
     spec, metadata = part(item, "spec"), part(item, "metadata")
     annotations = part(metadata, "annotations")
+    found: set[_Entrance]
     match item.get("kind"):
         case "Ingress":
             name = spec.get("ingressClassName") or annotations.get(_INGRESS_CLASS)

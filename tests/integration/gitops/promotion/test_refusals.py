@@ -279,7 +279,10 @@ class TestHttp:
         assert refused.code == 2
         assert "where the token would be sent unencrypted" in refused.err
 
-    @pytest.mark.parametrize("token", ["", "wrong-token"])
+    @pytest.mark.parametrize(
+        ("token", "named"),
+        [("", "the credential of this repository"), ("wrong-token", "the variable UCP_GIT_TOKEN")],
+    )
     def test_wrong_or_missing_credential_is_reported(
         self,
         repository: AppRepository,
@@ -287,13 +290,14 @@ class TestHttp:
         tmp_path: Path,
         environment: dict[str, str],
         token: str,
+        named: str,
     ) -> None:
         with http_git(tmp_path / "git host", environment) as served:
             words = ("promote", *WORDS, "--repo", served.url(repository.folder))
             result = ucp(*words, UCP_GIT_USERNAME=USER, UCP_GIT_TOKEN=token)
 
         assert result.code == 1
-        assert "credential" in result.err
+        assert f"next: check {named}" in result.err
         assert "wrong-token" not in result.err
         assert len(repository.commits) == 1
 

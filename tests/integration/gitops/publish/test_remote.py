@@ -94,10 +94,11 @@ def test_credential_helper_of_the_user_is_used(forge: Forge, home: Path) -> None
 def test_missing_or_wrong_credential_is_reported_without_a_prompt(forge: Forge) -> None:
     with pytest.raises(AuthenticationFailed):
         forge.start(RepositoryCredentials())
-    wrong = Credential(USER, "wrong-secret")
+    wrong = Credential(USER, "wrong-secret", source="creds/git.token")
     with pytest.raises(AuthenticationFailed) as caught:
         forge.start(RepositoryCredentials(wrong, wrong))
     assert "wrong-secret" not in str(caught.value)
+    assert "check creds/git.token: it may be expired, revoked" in str(caught.value.next)
     assert forge.start().changed, "once it is right, it works"
 
 
