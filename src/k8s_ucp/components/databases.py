@@ -16,7 +16,7 @@ from k8s_ucp.aws.backing import SIMULATED, UNBACKED, BackedResource, BackingStat
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.components.host import postgres, postgres_authentication
 from k8s_ucp.components.host.placement import HostPlacement
-from k8s_ucp.components.host.postgres import PostgresServer
+from k8s_ucp.components.host.postgres import PostgresRecord, PostgresServer
 from k8s_ucp.components.host.postgres_programs import PostgresPrograms, installed_programs
 from k8s_ucp.errors import NEXT_STEP, UcpError
 from k8s_ucp.loopback import ADDRESS
@@ -49,8 +49,7 @@ class Databases:
         with _as_failures_of(resource):
             record = server.record()
             if record is None and server.may_be_complete and asked.get("username"):
-                port = self.ports.reserve(str(server.folder), [NAME])[NAME]
-                record = server.restore_record(port, str(asked["username"]))
+                record = server.restore_record(self._port(server), str(asked["username"]))
             if record is None:
                 if why := _not_run(resource):
                     return _unbacked(why)
@@ -60,33 +59,38 @@ class Databases:
                 if programs is None:
                     return _unbacked(f"Postgres is not installed{NEXT_STEP}{INSTALL}")
                 server.prepare()
-                port = self.ports.reserve(str(server.folder), [NAME])[NAME]
+                port = self._port(server)
                 verifier = postgres_authentication.verifier(str(asked["password"]))
-                record = postgres.PostgresRecord(port, str(asked["username"]), verifier)
+                record = PostgresRecord(port, str(asked["username"]), verifier)
                 record = server.make(programs, record, str(asked.get("dbName") or "postgres"))
-            password = str(asked.get("password") or "")
-            if not server.is_settled(record):
-                self.placement.remove([server.name])
-                record = server.settle(record)
-            changed = bool(password) and not record.opens_with(password)
-            confined = server.is_confined(record)
-            accepts = self._accepts(server, record)
-            if changed or not confined or not accepts:
-                programs = self._programs_of(server)
-                if changed or not confined:
-                    self.placement.remove([server.name])
-                if not confined:
-                    record = server.confine(programs, record)
-                if changed:
-                    record = server.change_password(programs, record, password)
-                server.remove_stale_pid_file()
-                # In a copy of a workspace, the port in the record is the original's.
-                known = {NAME: record.port}
-                port = self.ports.reserve(str(server.folder), [NAME], known=known)[NAME]
-                if port != record.port:
-                    record = server.change_port(record, port)
-                self.placement.start([server.program(programs, record.port)])
+            record = self._keep_running(server, record, str(asked.get("password") or ""))
             return self._shown(server, record)
+
+    def _keep_running(
+        self, server: PostgresServer, record: PostgresRecord, password: str
+    ) -> PostgresRecord:
+        """Bring its data up to date and start it, unless it runs and nothing changed."""
+        if not server.is_settled(record):
+            self.placement.remove([server.name])
+            record = server.settle(record)
+        changed = bool(password) and not record.opens_with(password)
+        confined = server.is_confined(record)
+        if not changed and confined and self._accepts(server, record):
+            return record
+        programs = self._programs_of(server)
+        if changed or not confined:
+            self.placement.remove([server.name])
+        if not confined:
+            record = server.confine(programs, record)
+        if changed:
+            record = server.change_password(programs, record, password)
+        server.remove_stale_pid_file()
+        # In a copy of a workspace, the port in the record is the original's.
+        port = self._port(server, record.port)
+        if port != record.port:
+            record = server.change_port(record, port)
+        self.placement.start([server.program(programs, record.port)])
+        return record
 
     def state(self, resource: BackedResource) -> BackingState:
         with _as_failures_of(resource):
@@ -106,7 +110,7 @@ class Databases:
             server.remove()
             self.ports.release(str(server.folder))
 
-    def _shown(self, server: PostgresServer, record: postgres.PostgresRecord) -> BackingState:
+    def _shown(self, server: PostgresServer, record: PostgresRecord) -> BackingState:
         ready = self._accepts(server, record)
         overrides = {
             "Endpoint": {"Address": ADDRESS, "Port": record.port},
@@ -114,7 +118,7 @@ class Databases:
         }
         return BackingState(ready, "" if ready else self._why(server), overrides)
 
-    def _accepts(self, server: PostgresServer, record: postgres.PostgresRecord) -> bool:
+    def _accepts(self, server: PostgresServer, record: PostgresRecord) -> bool:
         """Whether it accepts connections: it runs, and not another server at its port."""
         program = self.placement.states().get(server.name)
         running = program is not None and program.running
@@ -128,6 +132,11 @@ class Databases:
         if crashed:
             return f"Postgres crashed and is being started again{NEXT_STEP}{logs}"
         return f"Postgres doesn't answer yet; its log: {logs}"
+
+    def _port(self, server: PostgresServer, known: int | None = None) -> int:
+        """Reserve its port. known: the one with which it was started."""
+        before = {} if known is None else {NAME: known}
+        return self.ports.reserve(str(server.folder), [NAME], known=before)[NAME]
 
     def _others(self, server: PostgresServer) -> int:
         return len([each for each in server.folder.parent.glob("*") if each != server.folder])
