@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -207,8 +208,15 @@ dependencies:
         ucp(workspace, "app", "add", "shop", "--repo", str(tmp_path / "theirs"), "--path", "shop")
         out = workspace / "out"
         ucp(workspace, "render", "--out", str(out))
-    there = sorted(each.name for each in (out / "apps/apps/shop/overlays/stage/charts").iterdir())
+    shop = out / "apps/apps/shop/overlays/stage"
+    there = sorted(each.name for each in (shop / "charts").iterdir())
     assert there == ["side-2.0.0.tgz", "web-1.0.0.tgz"]
+    # With the times that helm writes, each render would be another one.
+    with tarfile.open(shop / "charts/side-2.0.0.tgz") as packed:
+        members = packed.getmembers()
+    assert "side/Chart.yaml" in {each.name for each in members}
+    assert {each.mtime for each in members} == {0}
+    assert 'generated: "1970-01-01T00:00:00Z"' in (shop / "Chart.lock").read_text()
 
 
 def test_push_with_a_chart_is_checked(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:

@@ -36,6 +36,9 @@ MOST_UNPACKED = 2 * MOST_BYTES
 _REFUSED = re.compile(r"\b40[13]\b|unauthorized|forbidden|denied", re.IGNORECASE)
 _NO_SUCH_DEPENDENCY = re.compile(r"can't get a valid version|Chart\.lock\) is out of sync")
 """Helm's words for a chart and what it depends on, if their versions don't match."""
+_LOCKS = ("Chart.lock", "requirements.lock")
+_GENERATED = re.compile(rb"^(generated: ).*", re.MULTILINE)
+"""The time in a lock that helm writes."""
 
 
 @dataclass(frozen=True)
@@ -280,15 +283,40 @@ def _fetch_dependencies(
         for number, url in enumerate(sorted(remote)):
             if url.startswith(("http://", "https://")):
                 _depend(runner, ["repo", "add"], [f"dependency-{number}", url], chart)
-        locked = any(name in files for name in ("Chart.lock", "requirements.lock"))
+        locked = any(name in files for name in _LOCKS)
         plain = any(ChartRef(url, chart.name).plain for url in remote)
         arguments = ["dependency", "build" if locked else "update"]
         _depend(runner, [*arguments, *(["--plain-http"] if plain else [])], [str(root)], chart)
-        return {
+        found = {
             each.relative_to(root).as_posix(): each.read_bytes()
             for each in sorted(root.rglob("*"))
             if each.is_file() and not each.is_symlink()
         }
+    local = tuple(
+        f"charts/{each.get('name')}-"
+        for each in missing
+        if str(each["repository"]).startswith("file://")
+    )
+    for path in found.keys() - files.keys():
+        if path.startswith(local) and path.endswith(".tgz"):
+            found[path] = _without_times(found[path])
+        elif path in _LOCKS:
+            found[path] = _GENERATED.sub(rb'\1"1970-01-01T00:00:00Z"', found[path])
+    return found
+
+
+def _without_times(archive: bytes) -> bytes:
+    """The same archive for the same files: helm writes the time at which it packs them."""
+    packed = io.BytesIO()
+    with (
+        tarfile.open(fileobj=io.BytesIO(archive)) as old,
+        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w") as new,
+    ):
+        for each in old:
+            each.mtime = 0
+            new.addfile(each, old.extractfile(each))
+    return packed.getvalue()
 
 
 def write_files(root: Path, files: Files) -> None:
