@@ -17,7 +17,10 @@ from k8s_ucp.reconciler.access.tokens import Token
 from k8s_ucp.timestamps import parse_stamp
 
 # Labels that we set and remove.
-_FACTS = (names.TOPOLOGY, names.PROVIDER, names.REGION, names.VERSION, names.PROTECTED)
+_FACTS = (
+    *(names.TOPOLOGY, names.PROVIDER, names.REGION, names.VERSION, names.PROTECTED),
+    names.ACCESS,
+)
 
 
 @dataclass(frozen=True)

@@ -138,13 +138,14 @@ def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Ku
     labels = labels_of(owner)
     spec: Mapping[str, Any] = owner.get("spec") or {}
     status: Mapping[str, Any] = owner.get("status") or {}
-    own = labels_of(secret)
+    own, scoped = labels_of(secret), labels.get(names.ACCESS) == "scoped"
     cluster_info = {
         names.TOPOLOGY: labels.get(names.TOPOLOGY),
         names.PROVIDER: labels.get(names.PROVIDER) or _text(spec.get("provider")),
         names.REGION: labels.get(names.REGION),
         names.VERSION: _text(status.get("version")) or own.get(names.VERSION),
         names.PROTECTED: "true" if labels.get(names.PROTECTED) == "true" else None,
+        names.ACCESS: "scoped" if scoped else None,
     }
     namespaces = _listed(owner, names.NAMESPACES)
     return KubeconfigSource(
@@ -152,7 +153,7 @@ def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Ku
         cluster=_cluster_name(ref),
         owner=ref,
         environment=labels.get(names.ENVIRONMENT),
-        scoped=labels.get(names.ACCESS) == "scoped",
+        scoped=scoped,
         namespaces=tuple(sorted(namespaces)),
         cluster_info={name: value for name, value in cluster_info.items() if value},
         kubeconfig=kubeconfig_in(secret),

@@ -85,6 +85,8 @@ def test_scoped_access_is_limited_to_the_listed_namespaces(world: Clusters) -> N
     secret = world.await_registered("demo-prod")
     data = {name: base64.b64decode(text).decode() for name, text in secret["data"].items()}
     assert (data["namespaces"], data["clusterResources"]) == ("echo,quote", "false")
+    # The ApplicationSet of a team's environments selects by it.
+    assert secret["metadata"]["labels"][names.ACCESS] == "scoped"
     with as_argo_cd(secret) as kube:
         kube.apply(deployment("web", "quote"))
         assert kube.get(NAMESPACE, "quote")

@@ -133,6 +133,7 @@ def test_cluster_info_is_read_from_the_owner() -> None:
         names.REGION: "eu",
         names.VERSION: "v1.35.4",
         names.PROTECTED: "true",
+        names.ACCESS: "scoped",
     }
     assert found.scoped
     assert found.namespaces == ("echo", "quote")
