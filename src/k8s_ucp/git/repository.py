@@ -90,9 +90,11 @@ class Repository:
             "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "origin", timeout=timeout
         )
 
-    def remote_refs(self, *, timeout: float = NETWORK_SECONDS) -> dict[str, str]:
-        """The remote's current refs: {full name: id}."""
-        lines = self.git("ls-remote", "--refs", "origin", timeout=timeout).decode().splitlines()
+    def remote_refs(
+        self, remote: str = "origin", *, timeout: float = NETWORK_SECONDS
+    ) -> dict[str, str]:
+        """Current refs of a remote or URL: {full name: id}."""
+        lines = self.git("ls-remote", "--refs", remote, timeout=timeout).decode().splitlines()
         return {name: id for id, name in (line.split("\t", 1) for line in lines)}
 
     def refs(self) -> dict[str, str]:

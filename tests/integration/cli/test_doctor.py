@@ -50,6 +50,12 @@ def test_healthy_machine_and_remotes_have_no_findings(view: TopologyView) -> Non
     assert dict(_lacks(view)) == {}
 
 
+def test_remotes_of_a_moved_workspace_have_no_findings(view: TopologyView, tmp_path: Path) -> None:
+    for clone in (view.gitops.core, view.gitops.apps):
+        git(clone, "remote", "set-url", "origin", (tmp_path / "former" / clone.name).as_uri())
+    assert dict(_lacks(view)) == {}
+
+
 def test_missing_remote_and_low_kernel_limits_are_reported(
     view: TopologyView, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -33,6 +33,7 @@ from k8s_ucp.engine import journal
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.publish.addresses import addresses
 from k8s_ucp.inspect.doctor import checks, examination
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord
@@ -179,8 +180,8 @@ def _lacks(context: TopologyView) -> Iterator[tuple[str, UcpError]]:
         "remote/lost": partial(check_repositories, context),
         "repositories/locked": partial(check_git_locks, context),
         "topology/file": partial(_check_file, context),
-        "remote/core": partial(_check_remote, context, context.gitops.core),
-        "remote/apps": partial(_check_remote, context, context.gitops.apps),
+        "remote/core": partial(_check_remote, context, "core"),
+        "remote/apps": partial(_check_remote, context, "apps"),
     }
     for name, check in checks.items():
         try:
@@ -198,11 +199,16 @@ def _check_file(context: TopologyView) -> None:
     load(file)
 
 
-def _check_remote(context: TopologyView, clone: Path) -> None:
-    """Raises UcpError if a repository's remote doesn't respond or rejects the credential."""
+def _check_remote(context: TopologyView, name: str) -> None:
+    """Raises UcpError if a repository's remote doesn't respond or rejects the credential.
+
+    name: core or apps. The clone of a moved workspace has another URL until the next start.
+    """
+    clone: Path = getattr(context.gitops, name)
     if clone.exists():
         credential = credential_of(context.topology, context.workspace)
-        Repository(clone, credential=credential).remote_refs(timeout=REMOTE_SECONDS)
+        url: str = getattr(addresses(context.topology, context.gitops), name)
+        Repository(clone, credential=credential).remote_refs(url, timeout=REMOTE_SECONDS)
 
 
 def _page(found: list[Finding]) -> str:
