@@ -101,15 +101,13 @@ def _file_named(cluster: str) -> Iterator[None]:
 def _taken_port(folder: ClusterFolder, ports: Mapping[str, int]) -> UcpError | None:
     """The refusal if another program listens on a port of a component that is down."""
 
-    def own() -> set[int]:
-        return {port for each in find_own(folder) for _, port in process.listeners(each.pid)}
-
-    # Looked up twice: our own may be started or ended meanwhile.
-    before = own()
     answered = {name: port for name, port in ports.items() if is_answered(port)}
-    ours = before | own() if answered else before
+    if not answered:
+        return None
+    ours = {port for each in find_own(folder) for _, port in process.listeners(each.pid)}
     for name, port in answered.items():
-        if port not in ours:
+        # Asked again: one of ours may have ended meanwhile.
+        if port not in ours and is_answered(port):
             return in_use(port, name, f"cluster {folder.name}")
     return None
 
