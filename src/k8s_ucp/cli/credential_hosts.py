@@ -8,12 +8,12 @@ settings say which source is for which host.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from k8s_ucp.credentials import BadCredential, CredentialRef
+from k8s_ucp.errors import command_line
 from k8s_ucp.git.command import LOCAL_SECONDS, execute
 from k8s_ucp.gitops.promotion.ci import find_run
 from k8s_ucp.loopback import is_loopback
@@ -35,7 +35,7 @@ def require_allowed(
     for site in dict.fromkeys(filter(None, map(site_of, urls))):
         key = f"ucp.{site}.credential"
         if source not in _allowed(key):
-            allow = shlex.join(["git", "config", "--global", "--add", key, source])
+            allow = command_line("git", "config", "--global", "--add", key, source)
             raise BadCredential(
                 f"credential {name}: this workspace sends {source if ref.file else ref} to "
                 f"{site}, which you have not allowed so far",

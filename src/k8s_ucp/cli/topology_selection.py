@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation, with_given_options
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, command_line
 from k8s_ucp.workspace import Workspace, enclosing_workspace, write_private_file
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def refuse_lost_file(workspace: Workspace, topology: str | None, path: Path) -> 
         if copy.exists() and read_destruction(state.destroyed) is None:
             raise UsageError(
                 f"{path} does not exist, but the topology {name} was started here",
-                next=f"restore it: {shlex.join(['cp', str(copy), str(path)])}",
+                next=f"restore it: {command_line('cp', copy, path)}",
             )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +13,7 @@ from k8s_ucp.cli.command import Invocation, declare, examples, invocation
 from k8s_ucp.cli.console import Console
 from k8s_ucp.cli.topology_selection import chosen_name, chosen_topology, starting_with
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder, clusters_in
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, command_line
 from k8s_ucp.workspace import StateFolder
 
 if TYPE_CHECKING:
@@ -170,10 +169,11 @@ def refuse_app(topology: Topology, state: StateFolder, name: str) -> None:
     clusters = [topology.app_cluster(each.name) for each in topology.spec.environments]
     files = [state.kubeconfig(each) for each in clusters]
     file = next((each for each in files if each.exists()), files[0])  # not of a stopped one
-    command = ["kubectl", "--kubeconfig", str(file), "-n", app.namespace or name, "get", "pods"]
+    namespace = app.namespace or name
+    command = command_line("kubectl", "--kubeconfig", file, "-n", namespace, "get", "pods")
     raise UsageError(
         f"{name} is an app: its pods' logs are in the clusters of its environments",
-        next=shlex.join(command),
+        next=command,
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
-import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from k8s_ucp.errors import command_line
 from k8s_ucp.gitops.manifests.forms import PARTS, USUAL
 from k8s_ucp.gitops.manifests.reachable import resolve
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
@@ -57,7 +57,7 @@ class RemoteSource:
             words = ["--chart", self.chart, "--repo", self.url]
         if self.revision:
             words += ["--ref" if self.chart is None else "--version", self.revision]
-        return shlex.join(["ucp", "app", "add", free_name(app), *words, *flags])
+        return command_line("ucp", "app", "add", free_name(app), *words, *flags)
 
 
 def chart_versions(

@@ -11,7 +11,6 @@ import hashlib
 import io
 import os
 import re
-import shlex
 import tarfile
 import tempfile
 import zlib
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.gitops.manifests.forms import ChartFile, Files, chart_file
 from k8s_ucp.gitops.manifests.helm import HelmFailed, call
@@ -380,7 +379,7 @@ def _advice(output: str, ref: ChartRef) -> str:
         )
     if "not found" in output:
         arguments = [ref.name, "--repo", ref.repository] if not ref.oci else [str(ref)]
-        return f"check its name and version: {shlex.join(['helm', 'show', 'chart', *arguments])}"
+        return f"check its name and version: {command_line('helm', 'show', 'chart', *arguments)}"
     return (
         "check its address and the network (HTTPS_PROXY sets a proxy), then run the command again"
     )

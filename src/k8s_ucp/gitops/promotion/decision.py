@@ -7,14 +7,13 @@ intent is decided again at the next commit, instead of replaying a patch.
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, command_line
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
@@ -223,7 +222,7 @@ def _first(intent: Intent, required: str) -> str:
 
 def _command(intent: Intent, env: str, flags: Sequence[str]) -> str:
     """A promotion of the same app that can be pasted into a shell."""
-    return shlex.join(["ucp", "promote", intent.app, "--env", env, *flags])
+    return command_line("ucp", "promote", intent.app, "--env", env, *flags)
 
 
 def _version_flags(intent: Intent) -> list[str]:

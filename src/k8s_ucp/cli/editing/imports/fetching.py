@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from k8s_ucp.cli.editing.imports.selection import Candidate, ChosenApp, Selectio
 from k8s_ucp.cli.editing.preview.app_objects import AppObjects
 from k8s_ucp.cli.editing.preview.granting import Inspection, inspect_apps
 from k8s_ucp.cli.editing.preview.permissions import is_application
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.gitops.imports.findings import NotImportable, RemoteSource, app_name, sources_of
 from k8s_ucp.gitops.manifests.yaml_text import part
 from k8s_ucp.topology import parse
@@ -169,7 +168,7 @@ def declaring_applications(
             remote = choice.candidate.finding.remote
             if remote and not remote.chart:
                 ref = ["--ref", remote.revision] if remote.revision else []
-                advice = shlex.join(["ucp", "app", "import", remote.url, *ref])
+                advice = command_line("ucp", "app", "import", remote.url, *ref)
             found[name] = NotImportable(reason, f"add the apps that they deploy instead: {advice}")
     return found
 
