@@ -25,6 +25,13 @@ _REMOTE_CONFIG = """[core]
 [maintenance]
 	autoDetach = false
 """
+_SYNCED = """[core]
+	fsync = loose-object,reference
+	fsyncMethod = batch
+"""
+"""Git syncs neither single objects nor refs by default, since other clones usually have them. After
+a power failure, a push could be empty files here, in what may be the only complete repository.
+"""
 _OVERWRITTEN = re.compile(r"overwritten by merge:((?:\n  (?!Please ).*)+)")
 """The files that a merge would overwrite, in git's message."""
 
@@ -47,10 +54,11 @@ def make_remote(folder: Path, *, branch: str = "main") -> Repository:
 
     def make(made: Path) -> Path:
         _init(made, branch, "--bare")
-        _add_settings(made, _REMOTE_CONFIG)
+        _add_settings(made, _REMOTE_CONFIG + _SYNCED)
         return made
 
     if not create_repository_at(resolved, make, lambda made: keep_settings(made, local=True)):
+        _sync_pushes(folder)
         keep_settings(folder, local=True)
     sweep_repository(folder)
     sweep_unfinished(resolved.parent)
@@ -158,6 +166,13 @@ def _init(folder: Path, branch: str, *flags: str) -> None:
         ["init", "--quiet", *flags, "--template=", f"--initial-branch={branch}", "--", str(folder)],
         where=str(folder),
     )
+
+
+def _sync_pushes(remote: Path) -> None:
+    """Add the setting to a remote of an earlier version, unless its disk is full."""
+    with contextlib.suppress(OSError):
+        if _SYNCED not in (remote / "config").read_text("utf-8", "surrogateescape"):
+            _add_settings(remote, _SYNCED)
 
 
 def _add_settings(git_folder: Path, text: str) -> None:

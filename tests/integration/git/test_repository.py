@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -373,3 +375,27 @@ def test_a_clone_whose_remote_is_damaged_is_kept(place: Path, clone: Repository)
     with pytest.raises(Damaged), replaceable(own):
         own.fetch()
     assert own.folder.is_dir()
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_what_is_pushed_to_our_remote_is_on_the_disk(
+    place: Path, clone: Repository, *, earlier: bool
+) -> None:
+    """It may be the only complete repository; git's own default syncs no single objects."""
+    if earlier:
+        Repository(place / "r.git").git("config", "--remove-section", "core")
+        Repository(place / "r.git").git("config", "core.bare", "true")
+        make_remote(place / "r.git")
+    commit = clone.write_commit("Change", {"a": b"1"}, parent=None)
+    traces = place / "traces"
+    traces.mkdir()
+    subprocess.run(
+        ["git", "push", "--quiet", "origin", f"{commit}:{MAIN}"],
+        cwd=clone.folder,
+        env={**os.environ, "GIT_TRACE2_EVENT": str(traces)},
+        check=True,
+    )
+    logs = [each.read_text("utf-8") for each in traces.iterdir()]
+    events = [json.loads(line) for log in logs for line in log.splitlines()]
+    flushes = [each for each in events if each.get("key") == "fsync/hardware-flush"]
+    assert sum(int(each["value"]) for each in flushes) >= 2, "of objects, and of the branch"
