@@ -58,20 +58,22 @@ def writing(path: Path) -> Iterator[None]:
         ) from error
 
 
-def write_private_file(path: Path, text: str, *, replace: bool = True) -> None:
+def write_private_file(path: Path, content: str | bytes, *, replace: bool = True) -> None:
     """Write a file that only the user can read, atomically, even if power is lost.
 
-    replace: overwrite an existing file; otherwise it stays unchanged.
+    content: text is written as UTF-8. replace: overwrite an existing file; otherwise it stays
+    unchanged.
     """
+    data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         # In a folder of others, a link with this name could lead to any file.
         temporary.unlink(missing_ok=True)
-        _write_through(temporary, text)
+        _write_through(temporary, data)
         if replace:
             temporary.replace(path)
         else:
-            _link_new(temporary, path, text)
+            _link_new(temporary, path, data)
             temporary.unlink()
     except BaseException as error:
         if isinstance(error, OSError) and not error.filename:
@@ -121,16 +123,16 @@ def read_private_text(path: Path, most: int) -> str:
         raise ValueError("it is not valid UTF-8") from None
 
 
-def _write_through(path: Path, text: str) -> None:
+def _write_through(path: Path, data: bytes) -> None:
     """Write a new file and sync to disk: one renamed without can be empty after a power loss."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(text)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())
 
 
-def _link_new(temporary: Path, path: Path, text: str) -> None:
+def _link_new(temporary: Path, path: Path, data: bytes) -> None:
     """Create `path` unless it exists."""
     try:
         path.hardlink_to(temporary)
@@ -140,7 +142,7 @@ def _link_new(temporary: Path, path: Path, text: str) -> None:
         # A file system without hard links, such as FAT or a network share: not atomic, but never
         # overwrites an existing file.
         try:
-            _write_through(path, text)
+            _write_through(path, data)
         except FileExistsError:
             return
         except BaseException:

@@ -100,7 +100,6 @@ def _file_named(cluster: str) -> Iterator[None]:
 
 def _taken_port(folder: ClusterFolder, ports: Mapping[str, int]) -> UcpError | None:
     """The refusal if another program listens on a port of a component that is down."""
-
     answered = {name: port for name, port in ports.items() if is_answered(port)}
     if not answered:
         return None

@@ -26,6 +26,7 @@ from k8s_ucp.gitops.manifests.forms import ChartFile, Files, chart_file
 from k8s_ucp.gitops.manifests.helm import HelmFailed, call
 from k8s_ucp.loopback import is_loopback
 from k8s_ucp.process import RunningPrograms
+from k8s_ucp.workspace import write_private_file
 
 FETCH_SECONDS = 180.0
 MOST_BYTES = 64_000_000
@@ -143,12 +144,7 @@ def _read_kept(kept: Path) -> bytes | None:
 
 def _keep(kept: Path, archive: bytes) -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
-    part = kept.with_suffix(f".{os.getpid()}")
-    with part.open("wb") as stream:
-        stream.write(archive)
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.replace(kept)
+    write_private_file(kept, archive)
 
 
 def _fetch(
