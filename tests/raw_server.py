@@ -39,6 +39,8 @@ def server(speak: Speak) -> Iterator[tuple[str, list[bytes]]]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}", heard
     finally:
         stop.set()
+        # Otherwise it listens, and answers one more connection, until `accept` returns.
+        listener.shutdown(socket.SHUT_RDWR)
         listener.close()
 
 

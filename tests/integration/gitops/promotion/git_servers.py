@@ -125,6 +125,9 @@ class GitHandler(http.server.BaseHTTPRequestHandler):
         done = subprocess.run(
             ["git", "http-backend"], input=body, env=environment, capture_output=True, check=False
         )
+        if not done.stdout:
+            # Killed, or the machine has no memory left: empty content would be an empty repository.
+            return 500, [("Content-Type", "text/plain")], done.stderr
         head, _, content = done.stdout.partition(b"\r\n\r\n")
         headers = [
             (name.strip(), value.strip())
