@@ -11,8 +11,10 @@ import functools
 import os
 import random
 import re
+import resource
 import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -44,6 +46,8 @@ MOST_BYTES = 1_000_000_000
 """Maximum output of a call. Some megabytes of others' repositories can be any number of zeros."""
 MOST_NAMES = 200_000_000
 """The same for lists of files and refs, which take several times as much once they are parsed."""
+MOST_MEMORY = 4_000_000_000
+"""Bytes of each process of a call to a host: git keeps an answer in memory, however long it is."""
 _LISTS = ("ls-remote", "ls-tree")
 _LOOK_SECONDS = 0.5
 """Interval of looks at the output of a running call."""
@@ -201,6 +205,8 @@ def _run(
     )
     running = wrapper.proc
     assert running is not None
+    if action in (*_NETWORK, "clone"):
+        _limit_memory(running.pid)
     try:
         out, errors = _communicate(
             running, stdin, timeout, MOST_NAMES if action in _LISTS else MOST_BYTES
@@ -211,6 +217,13 @@ def _run(
             raise
         raise DeadlineExceeded(f"`git {action}` in {folder}", timeout, "it timed out") from None
     return out, errors, running.returncode
+
+
+def _limit_memory(pid: int) -> None:
+    """Limit a process that has just started, and its children."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # It has ended, or its limit is lower.
+            resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
 
 
 class _TooLong(Exception):

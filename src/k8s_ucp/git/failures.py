@@ -59,7 +59,7 @@ class Locked(GitFailed):
 
 
 class TooMuchOutput(GitFailed):
-    """Git returns more than should be held in memory: huge files, or too many names."""
+    """A repository has more than should be held in memory: huge files, or too many names."""
 
 
 class SettingsUnreadable(GitFailed):
@@ -104,6 +104,11 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         r"|returned error: 40[13]",
         "check {credential}: it may be expired, revoked, or without write access",
     ),
+    (
+        TooMuchOutput,
+        r"out of memory|cannot allocate memory|memory exhausted",
+        "check that the URL is that of a git repository, and that some memory is free",
+    ),
     # Git then also drops the connection.
     (
         Damaged,
@@ -123,6 +128,8 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         r"could not resolve|connection (refused|timed out|reset)|failed to connect"
         r"|network is unreachable|no route to host|unable to access '[a-z]+://|could not connect"
         r"|remote end hung up unexpectedly|operation timed out|early eof"
+        # An answer that ends too early.
+        r"|fatal: expected (flush after ref listing|'packfile')"
         # Of kustomize, which fetches single files (`openapi`, `configurations`) itself.
         r"|dial tcp\b",
         "check the URL and the network, then run the command again",

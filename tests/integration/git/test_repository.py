@@ -30,6 +30,7 @@ from k8s_ucp.git.repository import RENDERED, RefUpdate, Repository
 from k8s_ucp.gitops.publish.target import merge_text
 from tests.integration.git.damage import empty_objects
 from tests.integration.gitops.conftest import commit_work_tree
+from tests.raw_server import endless, server
 
 MAIN = "refs/heads/main"
 
@@ -108,6 +109,19 @@ def test_names_that_would_fill_the_memory_are_not_read(
     monkeypatch.setattr(command, "MOST_NAMES", 1_000_000)
     with pytest.raises(TooMuchOutput, match=r"`git ls-tree` of .* returned more than 1 MB"):
         clone.listing(tree.removeprefix("040000 tree "))
+
+
+def test_an_answer_without_end_does_not_fill_the_memory(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git reads the refs of a host as a whole, and the deadline leaves it two minutes for that."""
+    monkeypatch.setattr(command, "MOST_MEMORY", 150_000_000)
+    with server(endless(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 65536)) as (url, heard):
+        with pytest.raises(TooMuchOutput, match=r"[Oo]ut of memory"):
+            run_git(["ls-remote", f"{url}/a.git"], where=url)
+        with pytest.raises(TooMuchOutput, match=r"[Oo]ut of memory"):
+            run_git(["clone", "-q", f"{url}/a.git", str(place / "a")], where=url)
+    assert len(heard) == 2
 
 
 def test_object_ids_match_in_a_sha256_repository(place: Path) -> None:

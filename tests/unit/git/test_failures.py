@@ -62,6 +62,14 @@ def test_a_full_disk_is_not_classified_as_a_network_failure() -> None:
     assert isinstance(classify("status", "/a/apps", index), NoSpace)
 
 
+@pytest.mark.parametrize(
+    "said", ["fatal: expected flush after ref listing", "fatal: expected 'packfile'"]
+)
+def test_an_answer_that_ends_too_early_is_a_network_failure(said: str) -> None:
+    """A promotion repeats the call then."""
+    assert isinstance(classify("clone", "https://host/a", f"{said}\n"), HostUnreachable)
+
+
 def test_a_damaged_repository_is_not_classified_as_a_network_failure() -> None:
     said = (
         "remote: error: object file ./objects/8a/baf721 is empty\n"
