@@ -31,13 +31,18 @@ class Desired:
 
 @dataclass(frozen=True)
 class Request:
-    """desired, environment: results of the earlier functions of the pipeline."""
+    """desired and what follows: results of the earlier functions of the pipeline.
+
+    answer: fields of the composite. connection: its connection details.
+    """
 
     composite: Object
     input: Object = field(default_factory=dict)
     observed: Mapping[str, Observed] = field(default_factory=dict)
     desired: Mapping[str, Desired] = field(default_factory=dict)
     environment: Object = field(default_factory=dict)
+    answer: Object = field(default_factory=dict)
+    connection: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass

@@ -32,6 +32,8 @@ def request_of(message: Any) -> Request:
         },
         desired=_desired(message),
         environment=_object(message.context).get(_ENVIRONMENT) or {},
+        answer=_object(message.desired.composite.resource),
+        connection=dict(message.desired.composite.connection_details),
     )
 
 
@@ -46,6 +48,8 @@ def message_of(request: Request) -> Any:
         item.connection_details.update(observed.connection)
     for name, desired in request.desired.items():
         _add(message, name, desired)
+    message.desired.composite.resource.update(dict(request.answer))
+    message.desired.composite.connection_details.update(request.connection)
     if request.environment:
         message.context.update({_ENVIRONMENT: dict(request.environment)})
     return message

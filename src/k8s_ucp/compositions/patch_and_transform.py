@@ -57,7 +57,12 @@ def compose(request: Request) -> Response:
         raise CompositionError("patches of the environment itself are not supported on this core")
     sets = {each["name"]: each.get("patches") or () for each in request.input.get("patchSets", ())}
     environment = copy.deepcopy(dict(request.environment))
-    found = Response(resources=dict(request.desired), environment=environment)
+    found = Response(
+        resources=dict(request.desired),
+        composite=copy.deepcopy(dict(request.answer)),
+        connection=dict(request.connection),
+        environment=environment,
+    )
     for template in request.input.get("resources") or ():
         name = template["name"]
         observed = request.observed.get(name)

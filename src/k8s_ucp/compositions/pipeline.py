@@ -9,11 +9,11 @@ from typing import Any
 from k8s_ucp.compositions.definitions import Definitions
 from k8s_ucp.compositions.function import (
     CompositionError,
-    Desired,
     Function,
     Object,
     Observed,
     Request,
+    Response,
 )
 from k8s_ucp.errors import UsageError
 from k8s_ucp.names import COMPOSED_PART, COMPOSITE
@@ -33,8 +33,7 @@ def render(
     if not (composite.get("metadata") or {}).get("name"):
         raise UsageError(f"{composite.get('kind')}: metadata.name is required")
     composition = definitions.composition(composite)
-    desired: Mapping[str, Desired] = {}
-    environment: Object = {}
+    last = Response()
     for step in composition["spec"].get("pipeline") or ():
         where = f"Composition {composition['metadata']['name']}, step {step['step']}"
         name = step["functionRef"]["name"]
@@ -42,13 +41,20 @@ def render(
             raise UsageError(
                 f"{where}: function {name} can't run here; available: {', '.join(functions)}"
             )
-        request = Request(composite, step.get("input") or {}, observed or {}, desired, environment)
+        request = Request(
+            composite,
+            step.get("input") or {},
+            observed or {},
+            desired=last.resources,
+            environment=last.environment,
+            answer=last.composite,
+            connection=last.connection,
+        )
         try:
-            answer = functions[name](request)
+            last = functions[name](request)
         except CompositionError as error:
             raise UsageError(f"{where}: {error}") from error
-        desired, environment = answer.resources, answer.environment
-    return [_composed(name, each.object, composite) for name, each in desired.items()]
+    return [_composed(name, each.object, composite) for name, each in last.resources.items()]
 
 
 def _composed(name: str, found: Object, composite: Object) -> dict[str, Any]:

@@ -210,6 +210,26 @@ def test_resources_of_earlier_functions_are_kept() -> None:
     assert compose(Request(COMPOSITE, head, desired=before)).resources == before
 
 
+def test_status_and_connection_details_of_earlier_functions_are_kept() -> None:
+    patch = {"type": "ToCompositeFieldPath", "fromFieldPath": "kind", "toFieldPath": "status.in.b"}
+    detail = {"name": "own", "type": "FromValue", "value": "2"}
+    template = {"name": "map", "base": {}, "patches": [patch], "connectionDetails": [detail]}
+    request = Request(
+        COMPOSITE,
+        {"apiVersion": INPUT[0], "kind": INPUT[1], "resources": [template]},
+        observed={"map": Observed({"kind": "ConfigMap"})},
+        desired={"map": Desired({})},
+        answer={"status": {"in": {"a": 1}, "c": 2}},
+        connection={"earlier": b"1"},
+    )
+    found = compose(request)
+    assert found.composite == {"status": {"in": {"a": 1, "b": "ConfigMap"}, "c": 2}}
+    assert request.answer == {"status": {"in": {"a": 1}, "c": 2}}
+    assert found.connection == {"earlier": b"1", "own": b"2"}
+    secret = found.resources["one-connection-secret"].object
+    assert secret["data"] == {"earlier": "MQ==", "own": "Mg=="}
+
+
 @pytest.mark.parametrize(
     "input",
     [

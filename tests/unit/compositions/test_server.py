@@ -40,10 +40,12 @@ def test_the_response_contains_readiness_and_connection_details() -> None:
 def test_resources_and_status_of_earlier_functions_are_kept() -> None:
     request = asked(claim())
     request.desired.composite.resource.update({"status": {"a": 1}})
+    request.desired.composite.connection_details["earlier"] = b"1"
     request.desired.resources["other"].resource.update({"kind": "Secret"})
     response = answer(request, compose)
     assert "other" in response.desired.resources
     assert resource.struct_to_dict(response.desired.composite.resource) == {"status": {"a": 1}}
+    assert dict(response.desired.composite.connection_details) == {"earlier": b"1"}
 
 
 def test_the_context_keeps_its_values_and_gets_the_external_name() -> None:
