@@ -1,7 +1,7 @@
 """Transforms of patches, compatible with function-patch-and-transform.
 
 Pure. Formats are Go's; a verb that doesn't match its value is an error here, while Go would write
-`%!d(string=…)` into the result.
+`%!d(string=…)` into the result. Regular expressions are Go's as far as Python can read them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from k8s_ucp.compositions.function import CompositionError
 
 _VERB = re.compile(r"%(?P<flags>[-+# 0]*+\d{0,6}(?:\.\d{1,6})?)(?P<verb>[a-zA-Z%])")
 """Go takes widths below a million, too."""
+_CLASS_OR_END = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\$", re.DOTALL)
+"""An escaped character, a class of characters, or the end."""
+_POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
+_BY_LINES = re.compile(r"\(\?[a-zA-Z]*m")
 _QUANTITY = re.compile(r"([+-]?[0-9.]+)([numkMGTPE]?|[KMGTPE]i)")
 _DECIMAL = {"n": -3, "u": -2, "m": -1, "": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
@@ -74,6 +78,21 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
+def search(pattern: str, value: str) -> re.Match[str] | None:
+    """The first match of Go's regular expression. Raises CompositionError, re.error.
+
+    In Python, `$` matches before a line break at the end, too; `\\d`, `\\w`, `\\s` and `\\b` match
+    by Unicode; and `[[:alpha:]]` has another meaning.
+    """
+
+    def as_python(found: re.Match[str]) -> str:
+        if _POSIX_CLASS.search(found[0]):
+            raise CompositionError(f"the class {found[0]} is not supported; list its characters")
+        return r"\Z" if found[0] == "$" and not _BY_LINES.search(pattern) else found[0]
+
+    return re.search(_CLASS_OR_END.sub(as_python, pattern), value, re.ASCII)
+
+
 def _map(value: Any, pairs: Mapping[str, Any]) -> Any:
     if not isinstance(value, str):
         raise CompositionError(f"{value!r} is not a string")
@@ -87,7 +106,7 @@ def _match(value: Any, match: Mapping[str, Any]) -> Any:
         if pattern.get("type", "literal") == "literal":
             matches = value == pattern["literal"]
         else:
-            matches = isinstance(value, str) and bool(re.search(pattern["regexp"], value))
+            matches = isinstance(value, str) and bool(search(pattern["regexp"], value))
         if matches:
             return pattern.get("result")
     return value if match.get("fallbackTo") == "Input" else match.get("fallbackValue")
@@ -127,7 +146,7 @@ def _string(value: Any, string: Mapping[str, Any]) -> str:
             return text(value).replace(replace["search"], replace["replace"])
         case "Regexp":
             wanted = string["regexp"]
-            found = re.search(wanted["match"], text(value))
+            found = search(wanted["match"], text(value))
             group = int(wanted.get("group", 0))
             if not found or group > found.re.groups:
                 raise CompositionError(f"{wanted['match']!r} does not match {value!r}")
@@ -143,7 +162,7 @@ def _converted(value: Any, how: str) -> str:
         case "ToLower":
             return text(value).lower()
         case "ToJson":
-            return json.dumps(value, separators=(",", ":"), sort_keys=True)
+            return _json(value)
         case "ToBase64":
             return base64.b64encode(text(value).encode()).decode()
         case "FromBase64":
@@ -157,9 +176,13 @@ def _converted(value: Any, how: str) -> str:
 
 
 def _hashed(value: Any) -> bytes:
-    if isinstance(value, str):
-        return value.encode()
-    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+    return (value if isinstance(value, str) else _json(value)).encode()
+
+
+def _json(value: Any) -> str:
+    """As Go writes it, byte by byte, since names in clouds may be hashes of it."""
+    written = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def _convert(value: Any, convert: Mapping[str, Any]) -> Any:
@@ -176,7 +199,7 @@ def _convert(value: Any, convert: Mapping[str, Any]) -> Any:
                 raise CompositionError(f"{value!r} is not a boolean")
             return value.lower() in ("true", "t", "1")
         case "bool":
-            return bool(value)
+            return bool(value == 1)
         case "int" | "int64":
             return int(value)
         case "float64":

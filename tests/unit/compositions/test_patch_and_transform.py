@@ -104,6 +104,7 @@ def test_objects_are_merged_according_to_the_policy(policy: str, result: object)
             "eu-west-3",
         ),
         ("20", {"type": "convert", "convert": {"toType": "int"}}, 20),
+        (2, {"type": "convert", "convert": {"toType": "bool"}}, False),
         ("2Gi", {"type": "convert", "convert": {"toType": "float64", "format": "quantity"}}, 2**31),
         (
             "b",
@@ -132,11 +133,38 @@ def test_a_value_is_transformed(value: object, transform: Any, result: object) -
         ("one", {"type": "shout"}),
         ("one", {"type": "math", "math": {"multiply": 2}}),
         ("one", {"type": "string", "string": {"type": "Trim"}}),
+        ("one", {"type": "string", "string": {"type": "Regexp", "regexp": {"match": "[[:a:]]"}}}),
     ],
 )
 def test_a_transform_that_does_not_fit_its_value_is_an_error(value: object, transform: Any) -> None:
     with pytest.raises(CompositionError, match="transform 0"):
         transformed(value, [transform])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "matches"),
+    [
+        ("prod$", "prod", True),
+        ("prod$", "prod\n", False),
+        (r"[$]x\$$", "$x$", True),
+        (r"[]$]$", "$", True),
+        ("(?m)^a$", "a\nb", True),
+        (r"^\w\d$", "a1", True),
+        (r"^\w", "é", False),
+        (r"^\d", "\u0661", False),
+    ],
+)
+def test_a_regular_expression_matches_as_in_go(pattern: str, value: str, matches: bool) -> None:
+    match = {"patterns": [{"type": "regexp", "regexp": pattern, "result": True}]}
+    wanted = {"type": "match", "match": {**match, "fallbackValue": False}}
+    assert transformed(value, [wanted]) is matches
+
+
+def test_json_has_the_bytes_of_go() -> None:
+    transform = {"type": "string", "string": {"type": "Convert", "convert": "ToJson"}}
+    assert transformed({"b": "<é\u2028>", "a": "&"}, [transform]) == (
+        r'{"a":"\u0026","b":"\u003cé\u2028\u003e"}'
+    )
 
 
 def test_a_format_uses_each_value_exactly_once() -> None:
