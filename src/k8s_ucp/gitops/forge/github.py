@@ -12,6 +12,7 @@ from k8s_ucp.gitops.forge.base import (
     GITHUB_CLOUD,
     REQUEST_SECONDS,
     Forge,
+    ForgeFailed,
     Proposal,
     PullRequest,
     Site,
@@ -49,17 +50,30 @@ class GitHub(Forge):
             seconds_between_writes=None,
             lazy=True,
         )
-        self._owner = site.path.split("/")[0]
         self._repository = client.get_repo(site.path)
 
     def _find(self, head: str, base: str) -> PullRequest | None:
-        for pull in self._repository.get_pulls(
-            state="open", head=f"{self._owner}:{head}", base=base
-        ):
+        owner = self._follow_redirect()
+        for pull in self._repository.get_pulls(state="open", head=f"{owner}:{head}", base=base):
             # A fork of the same owner may have a branch with the same name.
             if pull.head.repo and pull.head.repo.id == pull.base.repo.id:
                 return PullRequest(pull.number, pull.html_url)
         return None
+
+    def _follow_redirect(self) -> str:
+        """The repository's present owner. Later calls go to its present name.
+
+        GitHub redirects from the old name of one that was renamed or moved. PyGithub would follow
+        without the query, so list all pull requests, and take the redirect of a change for success.
+        """
+        try:
+            # Unlike full_name, it is read from GitHub.
+            name = str(self._repository.raw_data["full_name"])
+        except RuntimeError as error:  # PyGithub's, for a redirect to another host or protocol.
+            raise ForgeFailed(
+                f"{self._what} is redirected: {error}", next="use the URL that it is redirected to"
+            ) from error
+        return name.partition("/")[0]
 
     def _create(self, proposal: Proposal) -> PullRequest:
         pull = self._repository.create_pull(

@@ -153,7 +153,11 @@ class GitHubHandler(_ApiHandler):
         return self.headers.get("Authorization", "").split(" ")[-1] == TOKEN
 
     def call(self, path: str, query: Mapping[str, str], body: Mapping[str, Any]) -> tuple[int, Any]:
-        board, pulls = self.server.board, f"/api/v3/repos/{self.server.path}/pulls"
+        board, repository = self.server.board, f"/api/v3/repos/{self.server.path}"
+        pulls = f"{repository}/pulls"
+        if path == repository:
+            url = f"{self.server.root_url}{repository}"
+            return 200, {"id": 7, "full_name": self.server.path, "url": url}
         if path == "/api/graphql":
             return self._enable(body["variables"]["input"])
         if path == pulls and self.command == "GET":

@@ -39,7 +39,9 @@ def found_on_github(*sources: int | None) -> PullRequest | None:
         SimpleNamespace(number=i, html_url="", head=each, base=base)
         for i, each in enumerate(heads, 1)
     ]
-    forge._repository = SimpleNamespace(get_pulls=lambda **_: iter(requests))  # type: ignore[assignment]
+    forge._repository = SimpleNamespace(  # type: ignore[assignment]
+        raw_data={"full_name": "octo/shop"}, get_pulls=lambda **_: iter(requests)
+    )
     return forge.find(HEAD, "main")
 
 
