@@ -168,14 +168,14 @@ def _token(
     allow: Callable[[Path, str], None],
 ) -> str:
     if environment.get(_OWN_TOKEN):
-        return environment[_OWN_TOKEN]
+        return _checked(environment[_OWN_TOKEN], _OWN_TOKEN)
     host = _host(root)
     other = ""
     for token in _TOKENS[kind]:
         for name in token.names:
             if environment.get(name):
                 if _is_for(token, host, environment):
-                    return environment[name]
+                    return _checked(environment[name], name)
                 other = other or name
     path = credentials / TOKEN_FILE if credentials else None
     if path and path.is_file():
@@ -196,16 +196,22 @@ def _token(
 def _from_file(path: Path) -> str:
     """Never quotes the content, which may be another file's, by a link. Raises UsageError."""
     try:
-        text = read_private_text(path, _TOKEN_BYTES).strip()
+        text = read_private_text(path, _TOKEN_BYTES)
     except ExposedFile as error:
         raise UsageError(error.message, next=error.next) from None
     except (OSError, ValueError):
         text = ""
-    if not is_token(text):
+    return _checked(text, path)
+
+
+def _checked(text: str, source: object) -> str:
+    """The token without a line break at its end, which client libraries report as another error."""
+    token = text.strip()
+    if not is_token(token):
         raise UsageError(
-            f"{path} does not contain a valid token", next="write only the forge's token to it"
+            f"{source} does not contain a valid token", next="write only the forge's token to it"
         )
-    return text
+    return token
 
 
 def _is_for(token: _Token, host: str, environment: Mapping[str, str]) -> bool:

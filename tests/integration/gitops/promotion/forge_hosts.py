@@ -64,7 +64,7 @@ class StandIn:
         self.repository, self.url = server.board.repository, server.url
         host = server.root_url.split("://")[1]
         self.variables = {
-            "github": {"GH_HOST": host, "GH_ENTERPRISE_TOKEN": TOKEN, "GH_TOKEN": "not for it"},
+            "github": {"GH_HOST": host, "GH_ENTERPRISE_TOKEN": TOKEN, "GH_TOKEN": "not-for-it"},
             "gitlab": {"GITLAB_HOST": host, "GITLAB_TOKEN": TOKEN},
         }[kind]
         self.variables |= {

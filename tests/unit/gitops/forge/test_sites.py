@@ -190,6 +190,16 @@ def test_only_a_token_is_sent_from_the_token_file(tmp_path: Path, content: bytes
         find_site("https://github.com/a/b", "", {}, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["UCP_FORGE_TOKEN", "GH_TOKEN"])
+def test_a_variable_has_only_a_token(name: str) -> None:
+    """Otherwise a client library says that the forge does not respond."""
+    url = "https://github.com/a/b"
+    assert find_site(url, "", {name: "tok\n"}).token == "tok"
+    with pytest.raises(UsageError, match=f"{name} does not contain a valid token") as caught:
+        find_site(url, "", {name: "s3cret\nline"})
+    assert "s3cret" not in str(caught.value)
+
+
 def test_merging_is_retried_until_the_forge_is_ready() -> None:
     tries: list[int] = []
 
