@@ -4,7 +4,7 @@ Layout: `ucp.yaml`, `creds/`, `gitops/<topology>/`, `.ucp/<topology>/`. Folders 
 and their files 0600, because they contain keys and kubeconfigs.
 """
 
-from k8s_ucp.workspace.cache import advise_writable, cache_folder, home_folder
+from k8s_ucp.workspace.cache import UNWRITABLE, advise_writable, cache_folder, home_folder
 from k8s_ucp.workspace.files import (
     FILE_MODE,
     FOLDER_MODE,
@@ -22,6 +22,7 @@ from k8s_ucp.workspace.workspace import Workspace, enclosing_workspace
 __all__ = [
     "FILE_MODE",
     "FOLDER_MODE",
+    "UNWRITABLE",
     "GitopsFolder",
     "StateFolder",
     "Workspace",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
+
+UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors for which `advise_writable` is the advice; EPERM is that of an immutable file."""
 
 
 def home_folder(instead: str) -> Path:

@@ -13,11 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError, advise_space
-from k8s_ucp.workspace.cache import advise_writable
+from k8s_ucp.workspace.cache import UNWRITABLE, advise_writable
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
-_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def make_private_folder(folder: Path) -> None:
@@ -52,7 +51,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        advice = advise_writable(path) if error.errno in _UNWRITABLE else None
+        advice = advise_writable(path) if error.errno in UNWRITABLE else None
         raise UcpError(
             f"failed to write {path}: {error.strerror}", next=advise_space(error) or advice
         ) from error

@@ -15,10 +15,9 @@ import typer
 
 from k8s_ucp.cli.command import with_given_options
 from k8s_ucp.errors import UcpError, advise_space
-from k8s_ucp.workspace import advise_writable
+from k8s_ucp.workspace import UNWRITABLE, advise_writable
 
 BUG = 3
-_UNWRITABLE = (errno.EROFS, errno.EACCES)
 _LIMITS = {
     errno.EMFILE: "ulimit -n 4096",
     errno.ENFILE: "close programs: the machine's limit of open files is reached",
@@ -46,7 +45,7 @@ def _advise_space_of(error: UcpError) -> str | None:
 
 def _advise_on_machine(error: OSError) -> str | None:
     """Advice for an error of the machine; None: the error is a bug."""
-    if error.errno in _UNWRITABLE:
+    if error.errno in UNWRITABLE:
         return advise_writable(Path(str(error.filename or "")))
     return advise_space(error) or _LIMITS.get(error.errno or 0)
 
