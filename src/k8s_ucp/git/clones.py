@@ -12,7 +12,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.atomic_creation import create_repository_at
 from k8s_ucp.git.command import keep_settings, run_git
 from k8s_ucp.git.environment import Credential, split_credential
-from k8s_ucp.git.failures import Damaged, GitFailed
+from k8s_ucp.git.failures import Damaged, GitFailed, RepositoryMissing
 from k8s_ucp.git.leftovers import UNFINISHED, sweep_repository, sweep_unfinished
 from k8s_ucp.git.repository import Repository
 
@@ -99,20 +99,20 @@ def make_clone(
 
 
 @contextlib.contextmanager
-def replaceable(clone: Repository) -> Iterator[None]:
+def replaceable(clone: Repository, what: str = "") -> Iterator[None]:
     """Delete a clone that a power failure damaged, if only ucp uses it: the next use makes another.
 
-    Raises UcpError then. Damage of its remote doesn't count.
+    Raises UcpError then, about `what`. A remote that is damaged or missing doesn't count.
     """
     try:
         yield
-    except Damaged as error:
+    except (Damaged, RepositoryMissing) as error:
         try:
             clone.git("fsck")
         except GitFailed:
             shutil.rmtree(clone.folder, ignore_errors=True)
             raise UcpError(
-                f"the clone {clone.folder} was damaged, and has been deleted",
+                f"{what or f'the clone {clone.folder}'} was damaged, and has been deleted",
                 next="run the command again, which makes a new one",
             ) from error
         raise

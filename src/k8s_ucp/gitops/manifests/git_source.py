@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from k8s_ucp.errors import UcpError, some_of
+from k8s_ucp.git.clones import replaceable
 from k8s_ucp.git.command import MOST_BYTES, NETWORK_SECONDS, run_git
 from k8s_ucp.git.environment import Credential
-from k8s_ucp.git.failures import Damaged, GitFailed, RepositoryMissing, TooMuchOutput
+from k8s_ucp.git.failures import GitFailed, TooMuchOutput
 from k8s_ucp.git.objects import SYMBOLIC_LINK, TreeEntry
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
@@ -58,12 +58,12 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
         folder.mkdir(parents=True, exist_ok=True)
         run_git(("init", "--quiet", "--bare", str(folder)), where=str(folder))
     kept = f"refs/ucp/{commit}"
-    with _readable(folder, url):
+    with _readable(repository, url):
         is_kept = repository.resolve(kept) is not None
     if not is_kept:
         _fetch(repository, url, commit)
         repository.git("update-ref", kept, commit)
-    with _readable(folder, url):
+    with _readable(repository, url):
         listed = repository.listing(kept)
         plain = {path: entry.id for path, entry in listed.items() if entry.mode.startswith("100")}
         linked, folders = _linked(repository, listed, plain)
@@ -87,7 +87,7 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
         if plain[path] not in read:
             folder = path.rpartition("/")[0]
             ids = {id for each, id in plain.items() if each.rpartition("/")[0] == folder}
-            with _readable(repository.folder, url):
+            with _readable(repository, url):
                 read.update(repository.contents(ids))
                 if sum(map(len, read.values())) > MOST_BYTES:
                     raise TooMuchOutput(url)
@@ -97,17 +97,11 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
 
 
 @contextlib.contextmanager
-def _readable(folder: Path, url: str) -> Iterator[None]:
+def _readable(repository: Repository, url: str) -> Iterator[None]:
     """Explain why the copy in the cache can't be read; delete a damaged one."""
     try:
-        yield
-    except (Damaged, RepositoryMissing) as error:
-        # By a power failure, or the end of this process right after it had begun to create it.
-        shutil.rmtree(folder, ignore_errors=True)
-        raise UcpError(
-            f"the copy of {url} in the cache was damaged, and has been deleted",
-            next="run the command again, which fetches it anew",
-        ) from error
+        with replaceable(repository, f"the copy of {url} in the cache"):
+            yield
     except TooMuchOutput as error:
         raise UcpError(
             f"the files of {url} are too large, or too many, to be read",
