@@ -12,7 +12,7 @@ from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.message import Change, PromotionNote
-from k8s_ucp.gitops.promotion.overlay import UnknownName
+from k8s_ucp.gitops.promotion.overlay import OverlayMissing
 
 WEB = Change("web", Pin("1"), Pin("2"))
 API = Change("api", Pin("5"), Pin("4"))
@@ -90,6 +90,6 @@ def test_an_unknown_name_is_corrected_in_the_command(
     line: str, known: list[str], repo: str, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["ucp", *line.split()])
-    with pytest.raises(UnknownName) as found, repeating(repo, ""):
-        raise UnknownName("the app ehco does not exist", "ehco", known)
+    with pytest.raises(OverlayMissing) as found, repeating(repo, ""):
+        raise OverlayMissing("the app ehco does not exist", "ehco", known)
     assert found.value.next == advice

@@ -17,7 +17,7 @@ from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Decision
 from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.message import DEFAULT, Change, as_data, change_words
-from k8s_ucp.gitops.promotion.overlay import UnknownName
+from k8s_ucp.gitops.promotion.overlay import OverlayMissing
 from k8s_ucp.redaction import without_secrets
 
 
@@ -66,7 +66,7 @@ def repeating(repo: str, branch: str) -> Iterator[None]:
     """Errors suggest commands with the same repository and branch, or this one with known names."""
     try:
         yield
-    except UnknownName as error:
+    except OverlayMissing as error:
         if error.meant and sys.argv.count(error.typed) == 1:
             line = [error.meant if each == error.typed else each for each in sys.argv[1:]]
             error.next = without_secrets(shlex.join(["ucp", *line]))

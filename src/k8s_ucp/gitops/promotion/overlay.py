@@ -26,8 +26,8 @@ NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """A valid name of an app or environment: a single folder name; use fullmatch."""
 
 
-class UnknownName(UsageError):
-    """The repository lacks an app, or an overlay of it.
+class OverlayMissing(UsageError):
+    """The repository lacks an app, or its overlay for an environment.
 
     typed: the unknown name; meant: the most similar known one, or "".
     """
@@ -214,13 +214,13 @@ def written(
 
 
 def refuse_unknown(tip: Tip, app: str, env: str) -> None:
-    """Raise UnknownName if the app or its overlay doesn't exist. env: "" is any."""
+    """Raise OverlayMissing if the app or its overlay doesn't exist. env: "" is any."""
     apps = tip.folders("apps")
     if app not in apps:
-        raise UnknownName(f"the app {app} does not exist in the repository", app, apps)
+        raise OverlayMissing(f"the app {app} does not exist in the repository", app, apps)
     envs = tip.folders(f"apps/{app}/overlays")
     if env and env not in envs:
-        raise UnknownName(f"the app {app} has no overlay for the environment {env}", env, envs)
+        raise OverlayMissing(f"the app {app} has no overlay for the environment {env}", env, envs)
 
 
 @dataclass(frozen=True)
