@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import sys
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from k8s_ucp import __version__
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, command_line
 from k8s_ucp.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -137,12 +136,12 @@ def _refuse_tracked(workspace: Workspace) -> None:
     if not may_have_state(workspace.root):
         return
     if found := tracked_state(workspace.root):
-        named = " ".join(map(shlex.quote, found))
-        inside = f"-C {shlex.quote(str(workspace.root))} " if workspace.root != Path.cwd() else ""
+        inside = ("-C", workspace.root) if workspace.root != Path.cwd() else ()
         raise UcpError(
             f"{', '.join(found)} in {workspace.root} came with a git repository, whose author "
             "could choose the programs that ucp runs from there",
-            next=f"git {inside}rm -r {named} (with --cached, if it is yours: the files are kept)",
+            next=f"{command_line('git', *inside, 'rm', '-r', *found)} (with --cached, if it is "
+            "yours: the files are kept)",
         )
 
 
@@ -153,9 +152,7 @@ def with_given_options(advice: str, given: Mapping[str, str]) -> str:
     """
 
     def complete(found: re.Match[str]) -> str:
-        flags = [
-            f"{flag} {shlex.quote(value)}" for flag, value in given.items() if flag not in found[0]
-        ]
+        flags = [command_line(flag, value) for flag, value in given.items() if flag not in found[0]]
         return " ".join([found["command"], *flags]) + found["rest"]
 
     return _COMMAND.sub(complete, advice) if given else advice

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -77,7 +76,7 @@ def start_command(call: Invocation, name: str) -> str:
     command = "ucp start"
     if file and file != workspace.topology_file:
         here = workspace.root == Path.cwd()
-        command += f" --file {shlex.quote(file.name if here else str(file))}"
+        command += f" {command_line('--file', file.name if here else file)}"
     return with_given_options(
         command, {flag: call.given[flag] for flag in call.given if flag == "--workspace"}
     )
@@ -101,8 +100,8 @@ def _nothing_started(folder: Path) -> UcpError:
 
 
 def _advise_workspace(folder: Path) -> str:
-    quoted = shlex.quote(str(folder))
-    return f"cd {quoted}, or add --workspace {quoted} to the command"
+    flag = command_line("--workspace", folder)
+    return f"{command_line('cd', folder)}, or add {flag} to the command"
 
 
 def refuse_inner_folder(call: Invocation) -> None:

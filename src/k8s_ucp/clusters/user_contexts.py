@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -157,9 +156,8 @@ def refuse_others(base: dict[str, Any], config: dict[str, Any], path: Path) -> N
     """
     ours = config["clusters"][0]
     if found := next(_others(base, ours), ""):
-        name = shlex.quote(ours["name"])
         others = " && ".join(
-            f"kubectl config delete-{part.removesuffix('s')} {name}"
+            command_line("kubectl", "config", f"delete-{part.removesuffix('s')}", ours["name"])
             for part in ("contexts", *PARTS[:2])
         )
         raise UcpError(

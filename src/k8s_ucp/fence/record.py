@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 
 FENCE = "refs/ucp/fence"
 FILE = "fence.json"
@@ -27,7 +26,8 @@ class FenceHolder:
 
     def run_there(self, command: str) -> str:
         """Advice to run a command in this core's workspace."""
-        return f"on machine {self.machine}: {command} --workspace {shlex.quote(self.workspace)}"
+        flag = command_line("--workspace", self.workspace)
+        return f"on machine {self.machine}: {command} {flag}"
 
 
 @dataclass(frozen=True)

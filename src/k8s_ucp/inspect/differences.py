@@ -8,10 +8,10 @@ objects of the repositories that no cluster runs.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+from k8s_ucp.errors import command_line
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.applications import health_of, is_settled
 from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
@@ -236,6 +236,6 @@ def _files(committed: Committed, covered: Collection[str]) -> Iterator[Differenc
             repository = ABSENT if change == "create" else "an earlier render"
             yield Difference(path, topology, repository, "", "ucp start")
     for path in sorted(committed.conflicts):
-        name = shlex.quote(path)
-        advice = f"ucp start --ours {name}, or: ucp start --theirs {name}"
+        ours, theirs = (command_line("ucp", "start", each, path) for each in ("--ours", "--theirs"))
+        advice = f"{ours}, or: {theirs}"
         yield Difference(path, "rendered", "changed by hand", "", advice)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from k8s_ucp.context import StartContext, TopologyView
 from k8s_ucp.credentials import all_files, credential_ref, load
-from k8s_ucp.errors import UcpError, some_of
+from k8s_ucp.errors import UcpError, command_line, some_of
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.git.tracked import tracked_files
@@ -51,8 +50,8 @@ def check_backup_key(context: StartContext) -> None:
         raise BadKey(
             f"{path} came with a git repository, whose readers could decrypt the backup of "
             "passwords",
-            next=f"{_untrack([path])}; then, unless the key is your own, mv "
-            f"{shlex.quote(str(path))} to another folder: ucp start creates a new one",
+            next=f"{_untrack([path])}; then, unless the key is your own, "
+            f"{command_line('mv', path)} to another folder: ucp start creates a new one",
         )
 
 
@@ -80,7 +79,7 @@ def _untrack(files: Sequence[Path]) -> str:
         each.parent: [file.name for file in files if file.parent == each.parent] for each in files
     }
     return " && ".join(
-        f"git -C {shlex.quote(str(folder))} rm --cached {shlex.join(found)}"
+        command_line("git", "-C", folder, "rm", "--cached", *found)
         for folder, found in names.items()
     )
 

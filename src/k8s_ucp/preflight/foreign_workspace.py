@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import pwd
-import shlex
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.workspace import Workspace
 
 _WRITTEN = (".ucp", "gitops", "creds", "ucp.yaml")
@@ -69,9 +68,9 @@ def _transfer(root: Path, owner: int, also: Path | None = None) -> str:
     name, me = user_name(owner), user_name(os.geteuid())
     if not own:
         return f"run the command as {name}"
-    paths = " ".join(shlex.quote(str(each)) for each in own)
     stop = "sudo ucp stop" if owner == 0 else f"ucp stop (as {name})"
-    return f"{stop}, then: sudo chown -R {shlex.quote(me)}: {paths}; or run ucp as {name} here"
+    take = command_line("sudo", "chown", "-R", f"{me}:", *own)
+    return f"{stop}, then: {take}; or run ucp as {name} here"
 
 
 def _belongs(path: Path, owner: int) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from k8s_ucp.context import TopologyView
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.git.leftovers import left_locks
 from k8s_ucp.git.repository import Repository
 
@@ -34,10 +33,11 @@ def check_repositories(view: TopologyView) -> None:
     published = any(each.resolve(f"refs/heads/{git.branch}") for each in kept)
     if published or (folder.core_remote in lost and view.fence.settings()):
         words = " and ".join(str(each) for each in lost)
+        fetch = command_line("git", "clone", "--bare", "CLONE", lost[0])
         raise UcpError(
             f"{words} {'are' if len(lost) > 1 else 'is'} missing, and so is the clone: in a new "
             "repository all apps would have their first versions, and Argo CD would deploy them",
-            next=f"git clone --bare CLONE {shlex.quote(str(lost[0]))}, from a clone elsewhere or a "
+            next=f"{fetch}, from a clone elsewhere or a "
             "backup; to start again without them: ucp stop --delete-repos, then ucp start",
         )
 
@@ -50,8 +50,8 @@ def _check_branch(clone: Path, remote: Path, branch: str) -> None:
             f"the branch {branch} of {remote} points to nothing: {file} is empty, as after a power "
             "failure; its commits still exist",
             next="if nothing was pushed since your clone was updated: "
-            f"git -C {shlex.quote(str(clone))} rev-parse origin/{branch} > "
-            f"{shlex.quote(str(file))}; git -C {shlex.quote(str(remote))} fsck lists others",
+            f"{command_line('git', '-C', clone, 'rev-parse', f'origin/{branch}')} > "
+            f"{command_line(file)}; {command_line('git', '-C', remote, 'fsck')} lists others",
         )
 
 
@@ -64,5 +64,5 @@ def check_git_locks(view: TopologyView) -> None:
         raise UcpError(
             f"git locks that a killed process may have left: {', '.join(map(str, found))}; commits "
             "and pushes fail while they exist",
-            next=f"if no git runs there, not even an open editor: rm {shlex.join(map(str, found))}",
+            next=f"if no git runs there, not even an open editor: {command_line('rm', *found)}",
         )

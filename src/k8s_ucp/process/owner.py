@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import pwd
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 
 NEEDED = (Path(__file__), Path(os.__file__), Path(sys.executable))
 """What the command needs: our modules, Python's, and Python itself."""
@@ -49,7 +48,7 @@ def act_as_owner(
     if maker not in (0, uid):
         raise UcpError(
             f"{folder} is a symbolic link, created by user {maker}, to a folder of user {uid}",
-            next=f"ls -ld {shlex.quote(str(folder))} shows where it leads; have it removed",
+            next=f"{command_line('ls', '-ld', folder)} shows where it leads; have it removed",
         )
     try:
         owner = pwd.getpwuid(uid)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, command_line
 from k8s_ucp.providers import DEFAULT
 from k8s_ucp.topology.model import Metadata, Spec, Topology
 from k8s_ucp.topology.parts import App, AppCluster, Clouds, CoreCluster, Database, Environment
@@ -52,14 +51,14 @@ def _read(path: Path) -> bytes:
         # Reading a FIFO would wait until something writes to it.
         raise UsageError(
             f"{path} is not a regular file, so it is not a topology file",
-            next=f"ls -lL {shlex.quote(str(path))}",
+            next=command_line("ls", "-lL", path),
         )
     with path.open("rb") as stream:
         content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise UsageError(
             f"{path} has more than {LARGEST} bytes, so it is not a topology file",
-            next=f"ls -lL {shlex.quote(str(path))}",
+            next=command_line("ls", "-lL", path),
         )
     return content
 

@@ -6,13 +6,12 @@ import contextlib
 import errno
 import json
 import os
-import shlex
 import stat
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError, advise_space
+from k8s_ucp.errors import UcpError, advise_space, command_line
 from k8s_ucp.workspace.cache import UNWRITABLE, advise_writable
 
 FOLDER_MODE = 0o700
@@ -34,8 +33,8 @@ def make_private_folder(folder: Path) -> None:
                 raise UcpError(
                     f"{folder} must be private, but it is a symbolic link to a folder with mode "
                     f"{stat.S_IMODE(mode):04o}: {resolved}",
-                    next=f"if nothing else uses it: chmod 700 {shlex.quote(str(resolved))}; "
-                    f"otherwise: rm {shlex.quote(str(folder))}",
+                    next=f"if nothing else uses it: {command_line('chmod', 700, resolved)}; "
+                    f"otherwise: {command_line('rm', folder)}",
                 )
             folder.chmod(FOLDER_MODE)
     except OSError as error:
@@ -109,9 +108,7 @@ def read_private_text(path: Path, most: int) -> str:
     Raises ExposedFile, OSError, or ValueError with a reason that does not quote the content.
     """
     if path.stat().st_mode & 0o077:
-        raise ExposedFile(
-            f"other users can read {path}", next=f"chmod 600 {shlex.quote(str(path))}"
-        )
+        raise ExposedFile(f"other users can read {path}", next=command_line("chmod", 600, path))
     data = read_regular_file(path, most + 1)
     if len(data) > most:
         raise ValueError(f"it is longer than {most} bytes")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from k8s_ucp import locks
+from k8s_ucp.errors import command_line
 from k8s_ucp.workspace.files import (
     hide_from_git,
     read_regular_file,
@@ -67,7 +67,8 @@ def original_of(root: Path) -> str:
 
 def advice_for_copy(original: str, start: str = "ucp start") -> str:
     """What to do in a copy of a workspace. start: the command that starts it."""
-    return f"add --workspace {shlex.quote(original)} to the command; or {start}, to start the copy"
+    flag = command_line("--workspace", original)
+    return f"add {flag} to the command; or {start}, to start the copy"
 
 
 def settle_identity(root: Path) -> None:

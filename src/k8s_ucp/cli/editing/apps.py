@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,7 +77,7 @@ from k8s_ucp.cli.editing.topology_edit import (
 )
 from k8s_ucp.cli.topology_selection import app_names, declared_topology
 from k8s_ucp.engine.journal import Journal
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, command_line
 from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.inspect.overlay_versions import brief, holds_in, on_hold, versions_in
@@ -257,7 +256,7 @@ def _of_built_in_app(name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     if called := name_in(name):
         raise UsageError(
             f"{name!r} is not a valid name of an app",
-            next=f"ucp app add {called} {shlex.quote(name)}",
+            next=command_line("ucp", "app", "add", called, name),
         )
     if name not in APPS:
         raise UsageError(

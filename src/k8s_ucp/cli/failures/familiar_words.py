@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-import shlex
 from collections.abc import Container, Mapping, Sequence
+
+from k8s_ucp.errors import command_line
 
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(["apply", "bootstrap", "create", "deploy", "init", "install", "up"], "start"),
@@ -131,9 +132,9 @@ def correct_command(
         return f"ucp {_verb_first('get', arguments[index:])}"
     names = [each for each in arguments[index + 1 :] if not each.startswith("-")]
     if group in ("ucp app", "ucp env") and word in (*_LISTING, *_SYNCING) and names:
-        return f"ucp status {shlex.quote(names[0])}"
+        return command_line("ucp", "status", names[0])
     if word in _WITHOUT_GROUP and word not in _LISTING:
-        return f"ucp {shlex.join([word, *arguments[index + 1 :]])}"
+        return command_line("ucp", word, *arguments[index + 1 :])
     ours = _first(SUBCOMMANDS, word, known)
     if ours == "secrets" and names and arguments[index + 1] == names[0]:
         # It prints all of them; a name would be one argument too many.
@@ -151,8 +152,8 @@ def _verb_first(verb: str, words: Sequence[str]) -> str | None:
         return None
     names = [each for each in words[1:] if not each.startswith("-")]
     if number == 0 and names and commands[0] in ("app list", "env list"):
-        return f"status {shlex.quote(names[0])}"
-    return f"{commands[number]} {shlex.join(words[1:]) if number else ''}".rstrip()
+        return command_line("status", names[0])
+    return f"{commands[number]} {command_line(*words[1:]) if number else ''}".rstrip()
 
 
 def respelled(arguments: Sequence[str], word: str, message: str) -> str | None:
@@ -169,7 +170,7 @@ def correct_option(arguments: Sequence[str], word: str, known: Container[str]) -
     Without the option if it confirms a question and the command asks none. known: its options.
     """
     if word in (*_CONFIRMATIONS, "--yes") and "--yes" not in known:
-        return f"ucp {shlex.join(each for each in arguments if each != word)}"
+        return command_line("ucp", *(each for each in arguments if each != word))
     ours = _first(OPTIONS, word, known)
     return ours and _replaced(arguments, word, ours)
 
@@ -185,4 +186,4 @@ def _replaced(arguments: Sequence[str], word: str, ours: str) -> str:
         if each == word or each.startswith(f"{word}="):
             line[index] = ours + each[len(word) :]
             break
-    return f"ucp {shlex.join(line)}"
+    return command_line("ucp", *line)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from k8s_ucp.errors import command_line
 
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.+)\)")
 _ENVIRONMENT = ("env", "environment")
@@ -36,7 +37,7 @@ def with_flags(
         values["--env"] = [words[0]]  # of another repository (--repo), whose names aren't known
     if len(words) == 2 and words[0] in _ENVIRONMENT and words[0] in line:
         if context.command_path == "ucp destroy":
-            return f"ucp env remove {shlex.quote(words[1])}"
+            return command_line("ucp", "env", "remove", words[1])
         line.remove(words[0])
         values, words = {"--env": [words[1]]}, words[1:]
     own = _completions(next(iter(_arguments(context.command.params)), None), context)
@@ -49,7 +50,7 @@ def with_flags(
             line[index : index + 1] = added
         elif not _put_flag_before(word, line, values.get("--env", ()), own):
             return None
-    return f"ucp {shlex.join(line)}"
+    return command_line("ucp", *line)
 
 
 def _are_environment_and_tag(
@@ -125,7 +126,7 @@ def without_flag(
     if not value or not (named or any(value in _completions(each, context) for each in taken)):
         return None
     line[index : index + (1 if "=" in line[index] else 2)] = [value]
-    return f"ucp {shlex.join(line)}"
+    return command_line("ucp", *line)
 
 
 def one_of(path: str, argument: Any, context: Any) -> str | None:
@@ -137,7 +138,7 @@ def one_of(path: str, argument: Any, context: Any) -> str | None:
     if first and path.endswith(" remove"):  # none is proposed for deletion
         return f"{path} {argument.metavar} (known: {', '.join([first, *others])})"
     more = f" (or: {', '.join(others)})" if others else ""
-    return f"{path} {shlex.quote(first)}{more}" if first else None
+    return f"{path} {command_line(first)}{more}" if first else None
 
 
 def _completions(parameter: Any, context: Any) -> list[str]:

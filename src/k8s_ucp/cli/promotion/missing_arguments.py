@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ import typer
 
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.topology_selection import declared_topology
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, command_line
 
 EVERY_APP = "*"
 """What is typed for all apps of an environment; `--all` is the same."""
@@ -89,7 +88,7 @@ def refuse_incomplete(
     if not app:
         problem += "; several apps in one commit: --batch" if batch else _listed("apps", known.apps)
     unfit = _NOT_IN_A_BATCH if batch else ()
-    kept = [shlex.join(words) for flag, words in options.items() if flag not in unfit]
+    kept = [command_line(*words) for flag, words in options.items() if flag not in unfit]
     raise UsageError(problem, next=" ".join([advice, *kept]))
 
 
@@ -97,7 +96,7 @@ def refuse_rollback_without_env(
     known: PromotionNames, app: str, options: Mapping[str, Sequence[str]]
 ) -> NoReturn:
     """Raise UsageError with the command, without proposing which environment to roll back."""
-    kept = [shlex.join(words) for words in options.values()]
+    kept = [command_line(*words) for words in options.values()]
     raise UsageError(
         "the environment is not specified" + _listed("environments", [*known.sources]),
         next=" ".join([f"ucp rollback {app} --env ENV", *kept]),
@@ -117,7 +116,7 @@ def _complete(known: PromotionNames, app: str, env: str, version: Sequence[str])
         source = known.sources.get(env, "")
         flags = ["--from", source] if source else ["--tag", "TAG"]
     if app or not source:
-        return shlex.join(["ucp", "promote", app or [*known.apps, "APP"][0], "--env", env, *flags])
+        return command_line("ucp", "promote", app or [*known.apps, "APP"][0], "--env", env, *flags)
     items = [f"{{app: {each}, env: {env}, from: {source}}}" for each in known.apps or ["APP"]]
     batch = "[" + ", ".join(items) + "]"
-    return f"echo {shlex.quote(batch)} | ucp promote --batch -"
+    return f"{command_line('echo', batch)} | ucp promote --batch -"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from k8s_ucp.cli.command import Invocation, Output, notation, with_given_options
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.git.environment import FALLBACK
 from k8s_ucp.git.objects import Author
 from k8s_ucp.gitops.promotion.ci import Run
@@ -52,7 +51,7 @@ def show_landing(
 def with_repository(text: str, repo: str, branch: str) -> str:
     """The text, whose commands name the same repository and branch as this one."""
     given = {"--repo": repo, "--branch": branch}
-    flags = "".join(f" {flag} {shlex.quote(value)}" for flag, value in given.items() if value)
+    flags = "".join(f" {command_line(flag, value)}" for flag, value in given.items() if value)
     return _SUGGESTED.sub(lambda found: found[0] + flags, text)
 
 
@@ -69,7 +68,7 @@ def repeating(repo: str, branch: str) -> Iterator[None]:
     except OverlayMissing as error:
         if error.meant and sys.argv.count(error.typed) == 1:
             line = [error.meant if each == error.typed else each for each in sys.argv[1:]]
-            error.next = without_secrets(shlex.join(["ucp", *line]))
+            error.next = without_secrets(command_line("ucp", *line))
         elif repo and not error.meant:
             # `ucp app list` shows the apps of the workspace only.
             error.next = "run the command again with an available name"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import socket
 import stat
 import sys
@@ -113,7 +112,7 @@ class Supervisord:
             raise UcpError(
                 f"components of a workspace that was moved from here to {moved} are running, and"
                 f" use {self.socket}",
-                next=f"stop them (cd {shlex.quote(str(moved))} && ucp stop), then repeat the"
+                next=f"stop them ({command_line('cd', moved)} && ucp stop), then repeat the"
                 " command",
             )
         try:

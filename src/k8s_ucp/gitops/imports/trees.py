@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, command_line
 from k8s_ucp.gitops.imports.findings import ArgoDocument, RemoteSource, free_name
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, objects
 from k8s_ucp.gitops.manifests.reachable import (
@@ -51,9 +50,8 @@ class Origin:
         """The command that adds the app in a folder or file."""
         if self.url:
             return RemoteSource(self.url, self.revision).command(app, path)
-        return (
-            f"ucp app add {free_name(app)} {shlex.quote(posixpath.join(self.folder, path) or '.')}"
-        )
+        folder = posixpath.join(self.folder, path) or "."
+        return command_line("ucp", "app", "add", free_name(app), folder)
 
 
 class RepositoryTree:

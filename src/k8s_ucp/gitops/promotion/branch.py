@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import random
 import re
-import shlex
 import shutil
 import tempfile
 import time
@@ -20,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from k8s_ucp import locks
-from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.errors import DeadlineExceeded, UcpError, command_line
 from k8s_ucp.git import failures
 from k8s_ucp.git.command import NETWORK_SECONDS, run_git, shared_connection
 from k8s_ucp.git.environment import FALLBACK, Credential
@@ -107,8 +106,9 @@ class RemoteBranch:
         url = failures.redact(self.repository.url(self.remote))
         advice = "choose an existing branch with --branch"
         if not self._shallow:
-            folder, name = shlex.quote(str(self.repository.folder)), shlex.quote(self.branch)
-            advice = f"push it first: git -C {folder} push --set-upstream {self.remote} {name}"
+            git = ("git", "-C", self.repository.folder)
+            push = command_line(*git, "push", "--set-upstream", self.remote, self.branch)
+            advice = f"push it first: {push}"
         return UcpError(f"{url} has no branch {self.branch}", next=advice)
 
     def fetch_beside(self, branch: str) -> str:
@@ -288,14 +288,14 @@ def working_clone(
     """
     repository = Repository(folder, credential=credential)
     top = Path(repository.git("rev-parse", "--show-toplevel").decode().rstrip("\n"))
-    repository, quoted = Repository(top, credential=credential), shlex.quote(str(top))
+    repository, git = Repository(top, credential=credential), ("git", "-C", top)
     with _held(top, until, report):
         name = _current_branch(repository)
         if not name:
             url = failures.redact(repository.url()) or "URL"
             raise UcpError(
                 f"{top} has a detached HEAD",
-                next=f"git -C {quoted} switch BRANCH, or --repo {shlex.quote(url)}",
+                next=f"{command_line(*git, 'switch', 'BRANCH')}, or {command_line('--repo', url)}",
             )
         changed = repository.git("status", "--porcelain", "--untracked-files=no").decode()
         if changed:
@@ -308,7 +308,7 @@ def working_clone(
         if branch and branch != upstream:
             raise UcpError(
                 f"{top} is on the branch {name}, not on {branch}",
-                next=f"git -C {quoted} switch {shlex.quote(branch)}",
+                next=command_line(*git, "switch", branch),
             )
         with shared_connection(repository.url(remote), top) as connection:
             repository = Repository(top, credential=credential, connection=connection)
@@ -341,8 +341,8 @@ def _followed(repository: Repository, settings: Mapping[str, str], branch: str) 
         f"the branch {branch} of {repository.folder} follows the local branch {other}, not a "
         "branch of a remote",
         next=(
-            f"git -C {shlex.quote(str(repository.folder))} switch {shlex.quote(other)}, or set "
-            "--repo to the repository's URL"
+            f"{command_line('git', '-C', repository.folder, 'switch', other)}, or set --repo "
+            "to the repository's URL"
         ),
     )
 
@@ -354,7 +354,7 @@ def _upstream(repository: Repository, branch: str) -> tuple[str, str]:
     if f"remote.{remote}.url" not in settings:
         raise UcpError(
             f"{repository.folder} has no remote to push to",
-            next=f"git -C {shlex.quote(str(repository.folder))} remote add origin URL",
+            next=command_line("git", "-C", repository.folder, "remote", "add", "origin", "URL"),
         )
     merge = settings.get(f"branch.{branch}.merge", f"refs/heads/{branch}")
     return remote, merge.removeprefix("refs/heads/")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, command_line
 from k8s_ucp.git.command import is_bare, used_address
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed, SettingsUnreadable, redact
@@ -139,8 +138,8 @@ def _refuse_shallow(repository: Repository) -> None:
         raise UcpError(
             f"{repository.folder} is a shallow clone, which lacks the history of the app",
             next=(
-                f"git -C {shlex.quote(str(repository.folder))} fetch --unshallow, or set --repo "
-                "to the repository's URL"
+                f"{command_line('git', '-C', repository.folder, 'fetch', '--unshallow')}, or set "
+                "--repo to the repository's URL"
             ),
         )
 
@@ -151,13 +150,11 @@ class _ClonedBranch(RemoteBranch):
     def fetch(self) -> GitTip:
         tip = super().fetch()
         if not self.repository.contains(tip.commit, "HEAD"):
-            folder = shlex.quote(str(self.repository.folder))
+            folder, upstream = self.repository.folder, f"{self.remote}/{self.branch}"
+            reset = command_line("git", "-C", folder, "reset", "--hard", upstream)
             raise UcpError(
-                f"{self.repository.folder} has commits that are not on {self.remote}/{self.branch}",
-                next=(
-                    f"push them, or discard them: git -C {folder} reset "
-                    f"--hard {shlex.quote(f'{self.remote}/{self.branch}')}"
-                ),
+                f"{folder} has commits that are not on {upstream}",
+                next=f"push them, or discard them: {reset}",
             )
         return tip
 
@@ -167,10 +164,11 @@ class _ClonedBranch(RemoteBranch):
         except GitFailed as error:
             lines = [line.strip() for line in error.message.splitlines()[1:]]
             first = next((each for each in lines if each.startswith(("fatal:", "error:"))), "")
-            folder = shlex.quote(str(self.repository.folder))
+            folder = self.repository.folder
             return (
-                f"failed to update {self.repository.folder} to {commit[:12]}: "
-                f"{first or error.message}; then: git -C {folder} pull --ff-only"
+                f"failed to update {folder} to {commit[:12]}: "
+                f"{first or error.message}; then: "
+                f"{command_line('git', '-C', folder, 'pull', '--ff-only')}"
             )
         return ""
 
@@ -221,7 +219,7 @@ def _of_topology(
         above = enclosing_workspace(workspace.root)
         raise UsageError(
             f"the app repository is not specified: {workspace.root} is not a workspace",
-            next=f"add --workspace {shlex.quote(str(above))} to the command"
+            next=f"add {command_line('--workspace', above)} to the command"
             if above
             else "run the command in the workspace, or add --workspace DIR or --repo URL",
         )

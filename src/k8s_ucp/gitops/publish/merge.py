@@ -9,12 +9,11 @@ sides changed the same lines, the user must resolve the conflict.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, command_line
 from k8s_ucp.git.objects import blob_id
 from k8s_ucp.gitops.manifests.image_edit import read_images, set_pin
 from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
@@ -118,7 +117,7 @@ class MergeConflict(UcpError):
 
 
 def _start(flag: str, paths: Iterable[str]) -> str:
-    return f"ucp start {' '.join(f'{flag} {shlex.quote(each)}' for each in paths)}"
+    return command_line("ucp", "start", *(word for each in paths for word in (flag, each)))
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.errors import DeadlineExceeded, UcpError, command_line
 from k8s_ucp.git.command import LOCAL_SECONDS, execute
 from k8s_ucp.git.failures import Declined, GitFailed, HostUnreachable, Rejected
 from k8s_ucp.git.lost_branch import branches, has_others_only, lost_branch
@@ -172,10 +171,11 @@ def _arrived(clone: Repository, updates: Sequence[RefUpdate]) -> bool:
 
 def _no_commit(clone: Repository, repository: str) -> UcpError:
     """Someone has pushed another object as the last render, which forges don't protect."""
+    delete = command_line("git", "-C", clone.folder, "push", "origin", f":{RENDERED}")
     return UcpError(
         f"{RENDERED} of the {repository} repository is not a commit of ucp",
         next=(
-            f"delete it: git -C {shlex.quote(str(clone.folder))} push origin :{RENDERED}; then run "
+            f"delete it: {delete}; then run "
             "ucp start, which asks what to keep where the repository differs from a new render"
         ),
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from k8s_ucp import names
+from k8s_ucp.errors import command_line
 from k8s_ucp.inspect.applications import ENDLESS, NOT_COMPARED, kept_resources, reason
 from k8s_ucp.inspect.resource_conditions import Cause, kubectl_words
 from k8s_ucp.kube import Object, labels_of
@@ -201,7 +201,7 @@ def of_resource(cause: Cause, admin: str) -> str:
         return "wait until it is created; ucp status shows what it waits for"
     if found := next((text for pattern, text in _OF_RESOURCE if re.search(pattern, message)), ""):
         return found
-    return f"kubectl --kubeconfig {shlex.quote(admin)} {kubectl_words('describe', item)}"
+    return f"{command_line('kubectl', '--kubeconfig', admin)} {kubectl_words('describe', item)}"
 
 
 def of_kept(item: Object, topology: Topology, admin: str) -> str:
@@ -278,4 +278,4 @@ def _cluster(destination: Mapping[str, Any], topology: Topology) -> str:
 def kubectl_on(cluster: str, admin: str) -> str:
     """kubectl as the admin of a cluster."""
     file = Path(admin).with_name(f"{cluster}.yaml") if admin.endswith(".yaml") else admin
-    return f"kubectl --kubeconfig {shlex.quote(str(file))}"
+    return command_line("kubectl", "--kubeconfig", file)

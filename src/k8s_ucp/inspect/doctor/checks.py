@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.components import argocd, crossplane
-from k8s_ucp.errors import NEXT_STEP
+from k8s_ucp.errors import NEXT_STEP, command_line
 from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.applications import find_problem, health_of, is_settled, kept, reason
@@ -163,8 +162,8 @@ def _credentials(found: Examined) -> Iterator[Finding]:
             f"credential/{each}",
             "error",
             f"other users can read {each}",
-            f"chmod 600 {shlex.quote(str(each))}",
-            f"chmod 600 {shlex.quote(str(each))}",
+            command_line("chmod", 600, each),
+            command_line("chmod", 600, each),
         )
 
 
@@ -282,7 +281,7 @@ def _of_condition(found: Examined, name: str, what: str, condition: Mapping[str,
     cluster = name.removesuffix("-kubeconfig")
     values = {
         "cluster": cluster,
-        "kubectl": f"kubectl --kubeconfig {shlex.quote(found.admin)}",
+        "kubectl": command_line("kubectl", "--kubeconfig", found.admin),
         "environment": cluster.removeprefix(f"{found.topology.name}-"),
     }
     return Finding(

@@ -6,7 +6,6 @@ A resource that can't be deleted keeps its finalizer, and so its core cluster. I
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -14,7 +13,7 @@ from contextlib import suppress
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.journal import unfinished_at
 from k8s_ucp.engine.pipeline import Report
-from k8s_ucp.errors import DeadlineExceeded, UsageError, some_of
+from k8s_ucp.errors import DeadlineExceeded, UsageError, command_line, some_of
 from k8s_ucp.inspect.doctor.advice import kubectl_on
 from k8s_ucp.inspect.resource_conditions import kubectl_words, last_error
 from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResource
@@ -160,5 +159,5 @@ def command_for(context: StartContext, names: Iterable[str]) -> str:
     data = ["--delete-data"] if context.teardown.delete_data else []
     abandoned = context.teardown.abandon
     given = [*sorted(abandoned), *(each for each in names if each not in abandoned)]
-    flags = (f"--abandon {shlex.quote(each)}" for each in given)
-    return " ".join(["ucp destroy", *data, *flags])
+    flags = (word for each in given for word in ("--abandon", each))
+    return command_line("ucp", "destroy", *data, *flags)

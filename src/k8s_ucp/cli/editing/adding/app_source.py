@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -37,7 +36,7 @@ def with_source(app: str, source: str, given: Mapping[str, str | None]) -> dict[
             below = Path(source).expanduser() / value
             raise UsageError(
                 f"{source} and --{flag} {value} contradict each other",
-                next=f"ucp app add {app} {shlex.quote(str(below))}"
+                next=command_line("ucp", "app", "add", app, below)
                 if flag == "path" and below.exists()
                 else f"leave out --{flag}, or {source}",
             )
