@@ -151,7 +151,7 @@ class Session:
             if isinstance(error, KubeError):
                 self.lost(error)
             else:
-                self.away = CopyProblem("NoAccess", error.message)
+                self.away = CopyProblem(error.reason, error.message)
             return [], _AGAIN.delay(self._failures, 0.5)
         self._failures = 0
         return fresh, _POLL_SECONDS if self._unready() else TICK_SECONDS
