@@ -6,15 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from k8s_ucp.gitops.check.findings import Fault
-from k8s_ucp.gitops.check.objects import (
-    ROUTES,
-    Object,
-    hosts,
-    misshapen,
-    named,
-    node_ports,
-    of_object,
-)
+from k8s_ucp.gitops.check.objects.hosts import ROUTES, hosts, node_ports
+from k8s_ucp.gitops.check.objects.item import Object, misshapen, named, of_object
 from k8s_ucp.gitops.check.tree import Tree
 from k8s_ucp.gitops.manifests.build_many import Built
 from k8s_ucp.gitops.manifests.yaml_text import maps, part

@@ -1,6 +1,6 @@
 """Rules for the files of a repository: references and pinned versions. Pure.
 
-objects.py checks the objects that kustomize builds from them.
+objects/ checks the objects that kustomize builds from them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.check.findings import Fault
-from k8s_ucp.gitops.check.objects import is_moving, of_object, unpinned_image
+from k8s_ucp.gitops.check.objects.images import is_moving, unpinned_image
+from k8s_ucp.gitops.check.objects.item import of_object
 from k8s_ucp.gitops.check.tree import Tree
 from k8s_ucp.gitops.manifests.build_many import Object
 from k8s_ucp.gitops.manifests.sources import FIELDS, entries

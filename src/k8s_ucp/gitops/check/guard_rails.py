@@ -1,7 +1,8 @@
 """Violations of an environment's guard rails, before its API server rejects them. Pure.
 
 The rules have the ids of the policies in templates/core/policies. Rules for images are in
-objects.py; operations on a cluster (deletions, `kubectl debug`) can't be checked in a repository.
+objects/images.py; operations on a cluster (deletions, `kubectl debug`) can't be checked in a
+repository.
 """
 
 from __future__ import annotations
@@ -14,16 +15,14 @@ from typing import Any
 
 from k8s_ucp.check_rules import RuleId
 from k8s_ucp.gitops.check.findings import Fault
-from k8s_ucp.gitops.check.objects import (
+from k8s_ucp.gitops.check.objects.hosts import (
     ROUTES,
     TRAEFIK_ROUTES,
-    Object,
     host_patterns,
     hosts,
-    name_of,
-    of_object,
     other_hosts,
 )
+from k8s_ucp.gitops.check.objects.item import Object, name_of, of_object
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
 from k8s_ucp.gitops.render.values import policies
 from k8s_ucp.topology import Topology

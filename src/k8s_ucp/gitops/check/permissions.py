@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.gitops.check.findings import Fault
-from k8s_ucp.gitops.check.objects import Object, name_of, of_object
+from k8s_ucp.gitops.check.objects.item import Object, name_of, of_object
 from k8s_ucp.gitops.manifests.yaml_text import part
 from k8s_ucp.gitops.render.values.permissions import namespaces_of, taken_namespaces
 from k8s_ucp.topology import Topology

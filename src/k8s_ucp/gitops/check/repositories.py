@@ -40,7 +40,9 @@ from k8s_ucp.gitops.check.findings import (
 )
 from k8s_ucp.gitops.check.guard_rails import GuardRailRules
 from k8s_ucp.gitops.check.locations import Locations
-from k8s_ucp.gitops.check.objects import Object, find_faults, mirrored_in
+from k8s_ucp.gitops.check.objects.faults import find_faults
+from k8s_ucp.gitops.check.objects.item import Object
+from k8s_ucp.gitops.check.objects.mirrored import mirrored_in
 from k8s_ucp.gitops.check.permissions import Permissions
 from k8s_ucp.gitops.check.shared_namespaces import (
     SharedNamespaces,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from k8s_ucp.gitops.check.created import created_by
-from k8s_ucp.gitops.check.objects import Object, misshapen, name_of
+from k8s_ucp.gitops.check.objects.item import Object, misshapen, name_of
 from k8s_ucp.gitops.manifests.yaml_text import part
 from k8s_ucp.gitops.render.values.permissions import namespaces_of
 from k8s_ucp.topology import Topology

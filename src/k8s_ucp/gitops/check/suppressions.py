@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from k8s_ucp.check_rules import DENY_WARNINGS, RULES
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.check.findings import CheckFinding
-from k8s_ucp.gitops.check.objects import IGNORE, Object, named
+from k8s_ucp.gitops.check.objects.item import IGNORE, Object, named
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.yaml_text import part, plain_text
 from k8s_ucp.topology.parts import Checks, IgnoreEntry

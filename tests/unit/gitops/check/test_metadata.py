@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.gitops.check.metadata import find_invalid_metadata
-from k8s_ucp.gitops.check.objects import find_faults
+from k8s_ucp.gitops.check.objects.faults import find_faults
 
 
 def config(name: str = "web", **more: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.gitops.check.objects import named
+from k8s_ucp.gitops.check.objects.item import named
 from k8s_ucp.gitops.check.shared_namespaces import (
     SharedNamespaces,
     provided_by,

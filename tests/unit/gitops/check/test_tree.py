@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from k8s_ucp.gitops.check.objects import hosts
+from k8s_ucp.gitops.check.objects.hosts import hosts
 from k8s_ucp.gitops.check.tree import Tree
 from tests.unit.gitops.check.examples import OVERLAY, tree
 

@@ -119,7 +119,7 @@ def _unpacked(content: bytes) -> bytes:
 
 def changing_objects(items: Sequence[Mapping[str, Any]], again: ChartRenderer) -> list[str]:
     """`Kind/name` of a chart's objects that differ when it is rendered again."""
-    from k8s_ucp.gitops.check.objects import named
+    from k8s_ucp.gitops.check.objects.item import named
 
     return [named(one) for one, other in zip(items, again({}), strict=False) if one != other]
 
@@ -148,7 +148,8 @@ def _missing(
 
     beside: of apps of which only what they create counts.
     """
-    from k8s_ucp.gitops.check.objects import mirrored_in, missing
+    from k8s_ucp.gitops.check.objects.mirrored import mirrored_in
+    from k8s_ucp.gitops.check.objects.references import missing
     from k8s_ucp.gitops.check.shared_namespaces import SharedNamespaces, provided_by
     from k8s_ucp.gitops.manifests.yaml_text import documents
 

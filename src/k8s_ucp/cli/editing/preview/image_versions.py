@@ -22,7 +22,7 @@ _CONTAINERS = ("containers", "initContainers")
 
 def mutable_tag_advice(item: Mapping[str, Any], environments: Sequence[str]) -> str:
     """Why an image's tag can't be promoted, such as `latest`; "" if it can."""
-    from k8s_ucp.gitops.check.objects import is_moving
+    from k8s_ucp.gitops.check.objects.images import is_moving
 
     tag = item.get("tag") or ""
     if not environments or not is_moving(tag):
@@ -56,7 +56,7 @@ def images_outside_containers(
 ) -> Iterator[str]:
     """A message about images of custom resources in a kustomization, such as a Kafka's `image`."""
     from k8s_ucp.gitops.check.kinds import is_custom_resource
-    from k8s_ucp.gitops.check.objects import named
+    from k8s_ucp.gitops.check.objects.item import named
     from k8s_ucp.gitops.manifests.images_and_ports import split_image
 
     listed = _listed_images(rendered, name, environment)
@@ -90,7 +90,7 @@ def _listed_images(rendered: Rendered, name: str, environment: str) -> set[str] 
 
 def _images_of_fields(value: object) -> Iterator[str]:
     """Images in fields that aren't of containers, such as `spec.image`."""
-    from k8s_ucp.gitops.check.objects import invalid_image
+    from k8s_ucp.gitops.check.objects.images import invalid_image
 
     if isinstance(value, dict):
         for key, each in value.items():

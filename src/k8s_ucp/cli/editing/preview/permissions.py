@@ -139,7 +139,7 @@ def _is_of_argocd(item: Mapping[str, Any]) -> bool:
 
 def find_forbidden(app: App, app_objects: AppObjects) -> UsageError | None:
     """What no flag can allow: objects for Argo CD, or in namespaces of the platform."""
-    from k8s_ucp.gitops.check.objects import named
+    from k8s_ucp.gitops.check.objects.item import named
     from k8s_ucp.gitops.check.permissions import needed
     from k8s_ucp.topology.rules.names import closed_to_apps
 

@@ -1,0 +1,1 @@
+"""Rules for the objects that an overlay renders."""
