@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from k8s_ucp.gitops.check.objects.item import Object
+from k8s_ucp.gitops.manifests.yaml_text import maps, part
 from k8s_ucp.gitops.render.values import databases
+from k8s_ucp.names import ENVIRONMENT, TOPOLOGY
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ def mirrored_in(core: Iterable[Object], app: str, environment: str) -> Mirrored 
         if item.get("kind") != "Syncer":
             continue
         for entry in (item.get("spec") or {}).get("data") or ():
-            if not _concerns(entry, app, environment):
+            if not _concerns(item, entry, app, environment):
                 continue
             source = entry.get("sourceName")
             name = entry.get("targetName") or source
@@ -48,9 +51,29 @@ def mirrored_in(core: Iterable[Object], app: str, environment: str) -> Mirrored 
     return Mirrored(keys)
 
 
-def _concerns(entry: Mapping[str, str], app: str, environment: str) -> bool:
-    cluster = entry.get("targetCluster")
-    if cluster is not None and not str(cluster).endswith(f"-{environment}"):
-        return False
+def _concerns(syncer: Object, entry: Mapping[str, Any], app: str, environment: str) -> bool:
+    """Whether an entry may copy to an app's namespace in an environment."""
     namespace = str(entry.get("targetNamespace"))
-    return namespace == app or "{" in namespace
+    if namespace != app and "{" not in namespace:
+        return False
+    cluster = entry.get("targetCluster")
+    if cluster is None:
+        return _may_select(part(entry, "targetSelector"), environment)
+    topology = part(part(syncer, "metadata"), "labels").get(TOPOLOGY)
+    name = f"{topology or ''}-{environment}"
+    return str(cluster) == name if topology else str(cluster).endswith(name)
+
+
+def _may_select(selector: Mapping[str, Any], environment: str) -> bool:
+    """Whether a selector of clusters may select the environment's, whose other labels are unknown.
+
+    As in `reconciler/mirrors/spec.py`.
+    """
+    if part(selector, "matchLabels").get(ENVIRONMENT, environment) != environment:
+        return False
+    for each in maps(selector, "matchExpressions"):
+        if each.get("key") == ENVIRONMENT:
+            listed, operator = environment in (each.get("values") or ()), each.get("operator")
+            if operator == "DoesNotExist" or (operator, listed) in (("In", False), ("NotIn", True)):
+                return False
+    return True
