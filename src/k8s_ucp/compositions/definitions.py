@@ -6,12 +6,12 @@ The API server validates claims by the same schema; CEL rules are left to it.
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.compositions.function import Object
+from k8s_ucp.compositions.function import CompositionError, Object
+from k8s_ucp.compositions.go_regexp import search
 from k8s_ucp.errors import UsageError, some_of
 
 _API = "apiextensions.crossplane.io/"
@@ -222,7 +222,7 @@ def _problems(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]
         for number, each in enumerate(value):
             yield from _problems(each, schema.get("items") or {}, f"{path}[{number}]")
     elif isinstance(value, str):
-        if "pattern" in schema and not re.search(schema["pattern"], value):
+        if "pattern" in schema and not _matches(schema["pattern"], value):
             yield f"{path}: {value!r} does not match {schema['pattern']}"
         if len(value) > schema.get("maxLength", len(value)):
             yield f"{path} is longer than {schema['maxLength']}"
@@ -231,6 +231,14 @@ def _problems(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]
             yield f"{path}: {value} is less than {schema['minimum']}"
         if value > schema.get("maximum", value):
             yield f"{path}: {value} is more than {schema['maximum']}"
+
+
+def _matches(pattern: str, value: str) -> bool:
+    """Whether a value matches; also if Python can't tell, since the API server will."""
+    try:
+        return search(pattern, value) is not None
+    except CompositionError:
+        return True
 
 
 def _object_problems(value: Object, schema: Mapping[str, Any], path: str) -> Iterator[str]:

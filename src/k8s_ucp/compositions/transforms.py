@@ -1,7 +1,7 @@
 """Transforms of patches, compatible with function-patch-and-transform.
 
 Pure. Formats are Go's; a verb that doesn't match its value is an error here, while Go would write
-`%!d(string=…)` into the result. Regular expressions are Go's as far as Python can read them.
+`%!d(string=…)` into the result.
 """
 
 from __future__ import annotations
@@ -15,13 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from k8s_ucp.compositions.function import CompositionError
+from k8s_ucp.compositions.go_regexp import search
 
 _VERB = re.compile(r"%(?P<flags>[-+# 0]*+\d{0,6}(?:\.\d{1,6})?)(?P<verb>[a-zA-Z%])")
 """Go takes widths below a million, too."""
-_CLASS_OR_END = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\$", re.DOTALL)
-"""An escaped character, a class of characters, or the end."""
-_POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
-_BY_LINES = re.compile(r"\(\?[a-zA-Z]*m")
 _QUANTITY = re.compile(r"([+-]?[0-9.]+)([numkMGTPE]?|[KMGTPE]i)")
 _DECIMAL = {"n": -3, "u": -2, "m": -1, "": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
@@ -37,7 +34,7 @@ def transformed(value: Any, transforms: Sequence[Mapping[str, Any]]) -> Any:
             value = _TRANSFORMS[kind](value, each.get(kind) or {})
         except CompositionError as error:
             raise CompositionError(f"transform {number} ({kind}): {error}") from error
-        except (KeyError, TypeError, ValueError, re.error) as error:
+        except (KeyError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise CompositionError(f"transform {number} ({kind}): {reason}") from error
     return value
@@ -76,21 +73,6 @@ def formatted(pattern: str, values: Sequence[Any]) -> str:
 def text(value: Any) -> str:
     """A scalar in Go's notation; anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-
-
-def search(pattern: str, value: str) -> re.Match[str] | None:
-    """The first match of Go's regular expression. Raises CompositionError, re.error.
-
-    In Python, `$` matches before a line break at the end, too; `\\d`, `\\w`, `\\s` and `\\b` match
-    by Unicode; and `[[:alpha:]]` has another meaning.
-    """
-
-    def as_python(found: re.Match[str]) -> str:
-        if _POSIX_CLASS.search(found[0]):
-            raise CompositionError(f"the class {found[0]} is not supported; list its characters")
-        return r"\Z" if found[0] == "$" and not _BY_LINES.search(pattern) else found[0]
-
-    return re.search(_CLASS_OR_END.sub(as_python, pattern), value, re.ASCII)
 
 
 def _map(value: Any, pairs: Mapping[str, Any]) -> Any:

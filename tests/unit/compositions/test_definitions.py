@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -40,6 +41,33 @@ def composition_of(change: dict[str, Any]) -> Any:
 )
 def test_a_claim_finds_its_composition_also_with_empty_fields(change: dict[str, Any]) -> None:
     assert composition_of(change)["metadata"]["name"] == "stores"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "region", "valid"),
+    [
+        ("^eu-[a-z]+$", "eu-west", True),
+        ("^eu-[a-z]+$", "eu-west\n", False),
+        (r"^eu\z", "eu", True),
+        (r"^\d$", "\u0661", False),
+        (r"^\p{L}+$", "eu", True),
+        ("^[[:alpha:]]+$", "eu", True),
+    ],
+)
+def test_patterns_are_those_of_go_and_left_to_the_api_server_if_python_cannot_read_them(
+    pattern: str, region: str, valid: bool
+) -> None:
+    schema = {"properties": {"spec": {"properties": {"region": {"pattern": pattern}}}}}
+    version = {"name": "v1", "served": True, "schema": {"openAPIV3Schema": schema}}
+    definition = {
+        "apiVersion": "apiextensions.crossplane.io/v2",
+        "kind": "CompositeResourceDefinition",
+        "metadata": {"name": "stores.example.org"},
+        "spec": {"group": "example.org", "names": {"kind": "Store"}, "versions": [version]},
+    }
+    definitions = Definitions.among([definition])
+    with nullcontext() if valid else pytest.raises(UsageError, match="does not match"):
+        definitions.complete({**STORE, "spec": {"region": region}})
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,7 @@ def test_a_value_is_transformed(value: object, transform: Any, result: object) -
         ("one", {"type": "math", "math": {"multiply": 2}}),
         ("one", {"type": "string", "string": {"type": "Trim"}}),
         ("one", {"type": "string", "string": {"type": "Regexp", "regexp": {"match": "[[:a:]]"}}}),
+        ("one", {"type": "string", "string": {"type": "Regexp", "regexp": {"match": r"\pL"}}}),
     ],
 )
 def test_a_transform_that_does_not_fit_its_value_is_an_error(value: object, transform: Any) -> None:
@@ -148,6 +149,7 @@ def test_a_transform_that_does_not_fit_its_value_is_an_error(value: object, tran
         ("prod$", "prod\n", False),
         (r"[$]x\$$", "$x$", True),
         (r"[]$]$", "$", True),
+        (r"^a\z", "a\n", False),
         ("(?m)^a$", "a\nb", True),
         (r"^\w\d$", "a1", True),
         (r"^\w", "é", False),
