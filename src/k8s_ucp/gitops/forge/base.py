@@ -194,6 +194,8 @@ class Forge(ABC):
                 403: f"grant the token {self.scope}",
                 404: "check the repository's name and the token's access to it",
             }
+            if status in (301, 302, 307, 308):
+                advice[status] = "use the URL that the repository has now: it was renamed or moved"
             if status == 429 or "rate limit" in message.lower():
                 advice[status] = "wait some minutes, then run the command again"
             raise ForgeFailed(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.gitops.forge.base import ForgeFailed, Proposal, PullRequest, Site
+from k8s_ucp.gitops.forge.gitea import Gitea
 from k8s_ucp.gitops.forge.github import GitHub
 
 HEAD = "ucp/echo/stage"
@@ -94,6 +95,15 @@ def test_a_redirect_to_another_protocol_is_reported(address: str) -> None:
     _GitHub.answers[f"GET {OLD}"] = (301, "https://127.0.0.1/elsewhere")
     with pytest.raises(ForgeFailed, match=r"octo/shop is redirected: .* to https"):
         forge(address).find(HEAD, "main")
+
+
+def test_a_redirect_of_gitea_which_could_lead_the_token_elsewhere_is_reported(address: str) -> None:
+    request = "GET /api/v1/repos/octo/shop/pulls?state=open&limit=50&page=1"
+    _GitHub.answers[request] = (301, f"{address}/api/v1/repos/acme/store/pulls")
+    with pytest.raises(ForgeFailed, match="octo/shop: 301") as failure:
+        Gitea(Site("gitea", address, "octo/shop")).find(HEAD, "main")
+    assert "it was renamed or moved" in (failure.value.next or "")
+    assert _GitHub.requests == [request]
 
 
 def test_a_limit_of_requests_needs_patience_not_permissions(address: str) -> None:
