@@ -170,6 +170,30 @@ def test_resource_of_every_kind_is_created_recovered_changed_and_deleted(
     assert not cloud.left(before)
 
 
+def test_records_and_zones_beyond_a_page_are_found(cloud: CloudInThread) -> None:
+    def zone(name: str) -> str:
+        made = cloud.call("route53", "CreateHostedZone", Name=name, CallerReference=f"team/{name}")
+        return str(made["HostedZone"]["Id"]).rpartition("/")[2]
+
+    *_, last = [zone(f"zone{number:03}.org") for number in range(101)]
+    names = [f"host{number:03}.zone100.org" for number in range(301)]
+    values = {"Type": "A", "TTL": 60, "ResourceRecords": [{"Value": "10.0.0.1"}]}
+    changes = [
+        {"Action": "UPSERT", "ResourceRecordSet": {"Name": each, **values}} for each in names
+    ]
+    batch = {"Changes": changes}
+    cloud.call("route53", "ChangeResourceRecordSets", HostedZoneId=last, ChangeBatch=batch)
+
+    record = {"zoneId": last, "name": names[-1], "type": "A", "ttl": 60, "records": ["10.0.0.1"]}
+    found = AwsResource(cloud.account, KINDS["Record.route53.aws.m.upbound.io"]).observe(
+        Declared(record, "last", "last", "team")
+    )
+    assert found.exists and found.up_to_date
+    resource = AwsResource(cloud.account, KINDS["Zone.route53.aws.m.upbound.io"])
+    name = "zone100.org"
+    assert resource.recover(Declared({"name": name}, "", name, "team")) == last
+
+
 def _settle(resource: AwsResource, declared: Declared) -> None:
     if not resource.observe(declared).up_to_date:
         resource.update(declared)

@@ -32,6 +32,16 @@ def _change(declared: Declared, action: str, record: Found) -> Parameters:
     }
 
 
+def _from_record(declared: Declared) -> Parameters:
+    """One page, which begins with the record: a zone may have more than a page of them."""
+    asked = declared.parameters
+    return {
+        "HostedZoneId": asked.get("zoneId"),
+        "StartRecordName": asked.get("name"),
+        "StartRecordType": asked.get("type"),
+    }
+
+
 def _is_record(declared: Declared, found: Found) -> bool:
     wanted = _record(declared)
     name = str(wanted["Name"]).rstrip(".")
@@ -53,8 +63,9 @@ ZONE = AwsKind(
     create="CreateHostedZone",
     describe=Describe("GetHostedZone", by_name("Id"), ""),
     lookup=Describe(
-        "ListHostedZones",
-        lambda _: {},
+        # One page, which begins with the zones of that name.
+        "ListHostedZonesByName",
+        lambda declared: {"DNSName": declared.parameters.get("name")},
         "HostedZones",
         lambda declared, found: found.get("CallerReference") == _token(declared),
     ),
@@ -70,12 +81,7 @@ RECORD = AwsKind(
     kind_of("route53", "Record", "records"),
     "route53",
     create="ChangeResourceRecordSets",
-    describe=Describe(
-        "ListResourceRecordSets",
-        lambda declared: {"HostedZoneId": declared.parameters.get("zoneId")},
-        "ResourceRecordSets",
-        _is_record,
-    ),
+    describe=Describe("ListResourceRecordSets", _from_record, "ResourceRecordSets", _is_record),
     deletion=_deleted_record,
     fields={},
     more=lambda declared: _change(declared, "UPSERT", _record(declared)),
