@@ -13,6 +13,8 @@ from k8s_ucp import process
 from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest, ClusterState, Seed
 from k8s_ucp.clusters import seeds
 from k8s_ucp.clusters.embedded.cached import default_objects
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.processes import find_down
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.components import manifests
@@ -108,10 +110,12 @@ def made(provider: EmbeddedProvider, name: str, seed: Seed | None = None) -> Kub
     return Kube(provider.kubeconfig(name))
 
 
-def start_what_ended(provider: ClusterProvider) -> None:
-    """Restart the exited programs of all clusters."""
+def start_what_ended(provider: EmbeddedProvider, base: Path) -> None:
+    """Restart the exited programs of all clusters, which are below the folder `base`."""
     for name in provider.names():
-        _restart_exited(provider, name)
+        # A fraction of what the provider's state costs, which asks the programs as well.
+        if find_down(ClusterFolder(base, name)):
+            _restart_exited(provider, name)
 
 
 def _restart_exited(

@@ -44,9 +44,19 @@ class Planes:
     folder: Path
     core: Kube
     apps: dict[str, Kube]
+    clean: bool = False
+    """Nothing that a test left is on them."""
 
     def config(self, name: str) -> dict[str, Any]:
         return self.provider.kubeconfig(name)
+
+    def start_what_ended(self) -> None:
+        start_what_ended(self.provider, self.folder / "clusters")
+
+    def clear(self) -> None:
+        empty_mirrors(self.core, self.apps)
+        empty(self.core, self.apps)
+        self.clean = True
 
 
 @pytest.fixture(scope="package")
@@ -104,14 +114,14 @@ def endpoint() -> Iterator[Endpoint]:
 @pytest.fixture
 def world(planes: Planes, tmp_path: Path) -> Iterator[Clusters]:
     """An empty core cluster whose list of environments contains stage and prod."""
-    start_what_ended(planes.provider)
-    empty_mirrors(planes.core, planes.apps)
-    empty(planes.core, planes.apps)
+    planes.start_what_ended()
+    if not planes.clean:
+        planes.clear()
+    planes.clean = False
     provider = Standing({name: planes.config(name) for name in planes.apps})
     found = Clusters(planes.core, planes.config("test-core"), tmp_path, provider, planes.apps)
     found.list_environments("stage", "prod")
     yield found
     found.stop()
     assert_no_secret_in_the_open(found)
-    empty_mirrors(planes.core, planes.apps)
-    empty(planes.core, planes.apps)
+    planes.clear()

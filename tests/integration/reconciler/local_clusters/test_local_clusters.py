@@ -46,7 +46,7 @@ def processes(planes: Planes, name: str) -> list[ProcessIdentity]:
     return find_own(ClusterFolder(planes.folder / "made", name))
 
 
-def test_declared_clusters_are_created_and_registered_and_deleted(
+def test_declared_clusters_are_created_registered_repaired_and_deleted(
     world: Clusters, planes: Planes, provider: EmbeddedProvider
 ) -> None:
     world.start(provider=provider)
@@ -72,6 +72,7 @@ def test_declared_clusters_are_created_and_registered_and_deleted(
         kube = Kube.from_file(file)
         assert kube.version() == item["status"]["version"]
         kube.close()
+    drift_is_repaired(world, provider)
     # One is deleted, the other stays.
     before = processes(planes, "demo-stage")
     assert before
@@ -84,10 +85,8 @@ def test_declared_clusters_are_created_and_registered_and_deleted(
     assert world.condition(names.READY, "demo-prod") == ("True", "Running")
 
 
-def test_drift_is_repaired(world: Clusters, planes: Planes, provider: EmbeddedProvider) -> None:
-    world.start(provider=provider)
-    world.declare()
-    world.await_registered()
+def drift_is_repaired(world: Clusters, provider: EmbeddedProvider) -> None:
+    """What demo-stage consists of is deleted or stopped, and comes back."""
     # A deleted Secret is written again, without effect on the registration.
     registered = world.cluster_secret()
     world.core.delete(SECRET, "demo-stage-kubeconfig", CLUSTERS)
@@ -98,11 +97,10 @@ def test_drift_is_repaired(world: Clusters, planes: Planes, provider: EmbeddedPr
     (world.folder / "kubeconfigs" / "demo-stage.yaml").unlink()
     eventually((world.folder / "kubeconfigs" / "demo-stage.yaml").exists, "the file again")
     # A stopped cluster is started again, with its data.
-    kube = Kube(provider.kubeconfig("demo-stage"))
-    kube.apply(deployment("kept", "default"))
     provider.stop("demo-stage")
     eventually(lambda: provider.state("demo-stage").ready, "the cluster again")
-    assert kube.get(DEPLOYMENT, "kept", "default")
+    kube = Kube(provider.kubeconfig("demo-stage"))
+    assert kube.get(DEPLOYMENT, "echo", "default")
     kube.close()
     world.await_condition(names.READY, "True")
     world.await_condition(names.REACHABLE, "True")

@@ -12,7 +12,6 @@ from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterState, ProviderInfo
 from k8s_ucp.clusters.api_server import not_ready
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, SECRET, SERVICE, Object
-from tests.control_planes import start_what_ended
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.world import ARGOCD, CLUSTERS, Clusters, Standing, eventually
 
@@ -91,7 +90,7 @@ def test_a_cluster_pruned_by_argo_cd_is_drained_too(world: Clusters, planes: Pla
 
     def is_collected() -> bool:
         # By the controller manager, which exits if the API server is silent for ten seconds.
-        start_what_ended(planes.provider)
+        planes.start_what_ended()
         return world.core.find(SECRET, "demo-stage-kubeconfig", CLUSTERS) is None
 
     world.start()
