@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 
 from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.process import identify, is_running, spawn, terminate
 from k8s_ucp.workspace import Workspace
 from tests.e2e.world import Workbench
 
@@ -66,6 +71,28 @@ def host_placement(world: Workbench) -> HostPlacement:
 def well(world: Workbench) -> bool:
     """Everything is ready, and Argo CD has compared the apps again and reports Synced."""
     return world.is_well(clusters="registered", applications=2)
+
+
+@contextmanager
+def power_cut(world: Workbench, folder: Path) -> Iterator[None]:
+    """Kill everything and boot: PID files then name a foreign process, which the block spares.
+
+    folder: for that process.
+    """
+    sockets = Workspace.at(world.workspace).runtime_folder(world.topology)
+    world.kill_everything()
+    shutil.rmtree(sockets, ignore_errors=True)  # A boot empties /tmp.
+    stranger = spawn(
+        ["sleep", "600"], env={"PATH": os.environ["PATH"]}, cwd=folder, log=folder / "log"
+    )
+    try:
+        for file in world.state.rglob("*.pid"):
+            file.write_text(str(stranger.pid))
+        yield
+        assert is_running(stranger)
+        assert identify(stranger.pid) == stranger
+    finally:
+        terminate(stranger, grace=5)
 
 
 def names_of_processes(world: Workbench) -> Counter[str]:

@@ -1,18 +1,15 @@
-"""Faults of processes, and the recovery. Every process is killed once."""
+"""Faults of processes, and the recovery. With the slow tests, every process is killed once."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
 from k8s_ucp.kube import APPLICATION
-from k8s_ucp.process import identify, is_running, spawn, terminate
-from k8s_ucp.workspace import Workspace
-from tests.e2e.embedded_topology import PROCESSES, TOGETHER, named, well
+from tests.e2e.embedded_topology import PROCESSES, TOGETHER, named, power_cut, well
 from tests.e2e.world import Workbench, until
 
 pytestmark = pytest.mark.parametrize("demo", ["embedded"], indirect=True)
@@ -62,27 +59,14 @@ def test_no_process_runs_twice(demo: Workbench) -> None:
             assert count == 1, (program, detail, count)
 
 
+@pytest.mark.slow  # test_lifecycle.py cuts the power during a start.
 def test_topology_recovers_from_a_power_cut_and_spares_a_reused_pid(
     demo: Workbench, tmp_path: Path
 ) -> None:
-    """After a reboot, a PID file may name a foreign process, which must not be killed."""
     until("well before", lambda: well(demo))
     before = demo.uids()
-    sockets = Workspace.at(demo.workspace).runtime_folder(demo.topology)
-    demo.kill_everything()
-    shutil.rmtree(sockets)  # a boot empties /tmp
-    stranger = spawn(
-        ["sleep", "300"], env={"PATH": os.environ["PATH"]}, cwd=tmp_path, log=tmp_path / "log"
-    )
-    try:
-        files = list(demo.state.rglob("*.pid"))
-        assert files
-        for file in files:
-            file.write_text(str(stranger.pid))
+    with power_cut(demo, tmp_path):
+        assert list(demo.state.rglob("*.pid"))
         demo.ucp("start", "--yes")
         until("the same state", lambda: well(demo))
         assert demo.uids() == before
-        assert is_running(stranger)
-        assert identify(stranger.pid) == stranger
-    finally:
-        terminate(stranger, grace=5)

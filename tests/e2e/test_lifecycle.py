@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -46,6 +46,7 @@ from tests.e2e.embedded_topology import (
     host_placement,
     named,
     names_of_processes,
+    power_cut,
     well,
 )
 from tests.e2e.existing_environment import (
@@ -753,9 +754,11 @@ def test_environment_on_an_existing_cluster_is_adopted(
 
 
 def test_stop_leaves_nothing_running_and_start_restores_everything(
-    demo: Workbench, request: pytest.FixtureRequest
+    demo: Workbench, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    theirs = None if demo.real else request.getfixturevalue("theirs")
+    """The stop is killed and continued; so is the start, after whose death the power fails."""
+    environments = {each["name"] for each in demo.status()["environments"]}
+    theirs = request.getfixturevalue("theirs") if ENVIRONMENT in environments else None
     contexts = demo.contexts()
     ports = {port for _, port in listening(demo)}
     heads = {
@@ -808,7 +811,8 @@ def test_stop_leaves_nothing_running_and_start_restores_everything(
     }
     for name, head in heads.items():
         assert demo.git(demo.gitops / f"{name}.git", "rev-parse", "main") == head
-    killed_and_continued(demo, plans.start(load(demo.workspace / "ucp.yaml")), "start")
+    power = nullcontext() if demo.real else power_cut(demo, tmp_path)
+    killed_and_continued(demo, plans.start(load(demo.workspace / "ucp.yaml")), "start", power)
     assert running(demo) == before
     made = {each["object"] for each in coming if each["action"] in ("create", "change", "wait")}
     assert {f"cluster {each}" for each in demo.clusters()} <= made
@@ -818,17 +822,27 @@ def test_stop_leaves_nothing_running_and_start_restores_everything(
         assert names_of_processes(demo) == names
 
 
-def killed_and_continued(demo: Workbench, plan: Plan[StartContext], command: str) -> None:
-    """Kill an embedded topology's command at a point that the seed chooses; run it again."""
+def killed_and_continued(
+    demo: Workbench,
+    plan: Plan[StartContext],
+    command: str,
+    meanwhile: AbstractContextManager[None] | None = None,
+) -> None:
+    """Kill an embedded topology's command at a point that the seed chooses; run it again.
+
+    meanwhile: entered before that second run.
+    """
     killed = not demo.real and cut_somewhere(demo, plan, command, "--yes")
     if killed:
         (left,) = demo.status()["unfinished"]
         assert (left["state"], left["command"].split()[-2:]) == ("killed", [command, "--yes"])
-    told = demo.ucp(command, "--yes").stderr
+    with meanwhile or nullcontext():
+        told = demo.ucp(command, "--yes").stderr
     assert ("continuing from there" in told) is killed
     assert demo.status()["unfinished"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
 def test_existing_cluster_is_left_as_it_was_found(
     demo: Workbench, theirs: TheirEnvironment
