@@ -128,7 +128,9 @@ def test_rerun_of_start_changes_nothing(world: Workbench, engine: ContainerEngin
     assert answer(world, "stage") == TAGS[1]
 
 
-@pytest.mark.parametrize("fault", ["restart", "stop", "kill"])
+@pytest.mark.parametrize(
+    "fault", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("restart", "stop")), "kill"]
+)
 def test_stopped_node_is_restarted_automatically(
     world: Workbench, engine: ContainerEngine, fault: str
 ) -> None:
@@ -172,6 +174,7 @@ def test_stop_removes_everything_of_the_topology_and_nothing_else(
     assert world.processes() == []
 
 
+@pytest.mark.slow
 def test_start_after_a_stop_restores_the_state_in_git(world: Workbench) -> None:
     world.ucp("start", "--yes", timeout=600)
     assert well(world)

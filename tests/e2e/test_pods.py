@@ -141,7 +141,14 @@ def is_healthy(item: Object) -> bool:
     return any(each["type"] == "Healthy" and each["status"] == "True" for each in conditions)
 
 
-@pytest.mark.parametrize("killed", PODS.values(), ids=PODS)
+@pytest.mark.parametrize(
+    "killed",
+    [
+        # A reboot ends them, too.
+        pytest.param(pods, id=name, marks=pytest.mark.slow if name == "stores" else ())
+        for name, pods in PODS.items()
+    ],
+)
 def test_pods_that_are_killed_at_once_are_recreated(
     demo: Workbench, killed: list[tuple[str, str]]
 ) -> None:
@@ -208,7 +215,7 @@ def helpers_come_back(world: Workbench, killed: list[str]) -> None:
     until("well again", lambda: well(world), SECONDS)
 
 
-@pytest.mark.parametrize("cluster", ["core", "stage"])
+@pytest.mark.parametrize("cluster", ["core", pytest.param("stage", marks=pytest.mark.slow)])
 def test_topology_recovers_from_a_restarted_node(demo: Workbench, cluster: str) -> None:
     until("well before", lambda: well(demo), SECONDS)
     ContainerEngine().run("restart", node(demo, cluster), timeout=120)
@@ -216,6 +223,7 @@ def test_topology_recovers_from_a_restarted_node(demo: Workbench, cluster: str) 
     until("the app answers", lambda: answer(demo, "stage"), SECONDS)
 
 
+@pytest.mark.slow
 def test_start_starts_a_stopped_core_again(demo: Workbench) -> None:
     """The engine doesn't restart it; the app clusters keep running meanwhile."""
     ContainerEngine().run("stop", node(demo, "core"), timeout=120)
