@@ -163,18 +163,28 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*")) if folder.exists() else []
 
 
-PLAYGROUND_ALWAYS = (
+PLAYGROUND_IN_CI = (
     "test_a_made_cluster_is_there_and_becomes_ready",
     "test_deleting_leaves_nothing",
 )
 """Of the playground, the embedded provider by another name; its other tests run in the soak."""
 
 
+EMBEDDED_IN_QUICK_RUNS = (
+    "test_two_concurrent_creations_create_one_cluster",
+    "test_a_creation_that_times_out_leaves_nothing",
+)
+"""Tests that take long with kind and GKE; gke/test_refusals.py has GKE's errors."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         case = item.name.partition("[")[2]
-        if "playground" in case and not item.name.startswith(PLAYGROUND_ALWAYS):
-            item.add_marker(pytest.mark.soak)
+        if "playground" in case:
+            always = item.name.startswith(PLAYGROUND_IN_CI)
+            item.add_marker(pytest.mark.slow if always else pytest.mark.soak)
+        if case.startswith(("gke", "kind")) and item.name.startswith(EMBEDDED_IN_QUICK_RUNS):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="package")

@@ -107,6 +107,7 @@ def test_a_deployment_becomes_available(
     )
 
 
+@pytest.mark.slow
 def test_clusters_with_the_shortest_and_longest_names_can_be_created_concurrently(
     workshop: Workshop,
 ) -> None:

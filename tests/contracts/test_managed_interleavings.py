@@ -160,6 +160,7 @@ RECORD = SoakRecord(
 )
 
 
+@pytest.mark.slow
 def test_a_few_random_interleavings_create_nothing_twice(desk: Desk) -> None:
     assert run(desk, range(FEW))["histories"] == FEW
 

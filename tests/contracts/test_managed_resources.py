@@ -58,6 +58,7 @@ FIELDS: dict[str, dict[str, Any]] = {
 }
 CREATE_STEPS, DELETE_STEPS = 10, 5
 """Steps of a VPC from its declaration to Ready, and from deletion to its end, plus one more."""
+VPC_AND_ROLE = pytest.mark.parametrize("kind", [VPC, pytest.param(ROLE, marks=pytest.mark.slow)])
 
 
 @pytest.fixture(autouse=True)
@@ -486,7 +487,7 @@ def _until_death(desk: Desk, kind: str, death: Death) -> bool:
     return False
 
 
-@pytest.mark.parametrize("kind", [VPC, ROLE])
+@VPC_AND_ROLE
 @pytest.mark.parametrize("step", range(1, CREATE_STEPS + 1))
 def test_a_crash_at_any_step_of_a_creation_creates_no_second_resource(
     desk: Desk, kind: str, step: int
@@ -503,7 +504,7 @@ def test_a_crash_at_any_step_of_a_creation_creates_no_second_resource(
     desk.remove(kind, "dies")
 
 
-@pytest.mark.parametrize("kind", [VPC, ROLE])
+@VPC_AND_ROLE
 @pytest.mark.parametrize("step", range(1, DELETE_STEPS + 1))
 def test_a_crash_at_any_step_of_a_deletion_leaves_nothing(desk: Desk, kind: str, step: int) -> None:
     desk.declare(kind, "dies", FIELDS[kind])

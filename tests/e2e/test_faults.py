@@ -18,7 +18,16 @@ AT_ONCE = [each for each in TOGETHER if each != "supervisord"]
 """All groups but supervisord, which test_engines.py kills on a core without app clusters."""
 
 
-@pytest.mark.parametrize("killed", [TOGETHER[each] for each in AT_ONCE], ids=AT_ONCE)
+@pytest.mark.parametrize(
+    "killed",
+    [
+        # test_engines.py and clusters/embedded/test_watching.py kill API servers and etcd, too.
+        pytest.param(
+            TOGETHER[each], id=each, marks=pytest.mark.slow if each in ("api", "store") else ()
+        )
+        for each in AT_ONCE
+    ],
+)
 def test_processes_that_are_killed_at_once_are_restarted(
     demo: Workbench, killed: list[tuple[str, str]]
 ) -> None:

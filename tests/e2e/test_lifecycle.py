@@ -231,6 +231,7 @@ def test_doctor_fixes_what_it_offers_to_fix(demo: Workbench) -> None:
     assert "nothing that --fix could do" in demo.ucp("doctor", "--fix", "--yes").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
 def test_doctor_starts_components_without_a_supervisor_and_a_watcher(demo: Workbench) -> None:
     """supervisord and the watcher, which restart each other, are killed; their programs run on."""
@@ -320,6 +321,7 @@ def test_pushed_tag_reaches_only_its_environment(demo: Workbench) -> None:
         assert answer(demo, "prod") == "0.9.2"
 
 
+@pytest.mark.slow
 def test_board_promotes_and_rolls_back_on_a_running_topology(demo: Workbench) -> None:
     """It shows what status shows, follows Argo CD, and changes what the commands change."""
     with board(demo) as client, client.stream() as events:
@@ -690,6 +692,7 @@ SAYING: tuple[tuple[tuple[str, ...], set[int]], ...] = (
 """Commands that print a lot, or are refused, with their exit codes."""
 
 
+@pytest.mark.slow
 def test_no_secret_leaves_its_place(demo: Workbench) -> None:
     core = demo.kube("core")
     canaries = set()
@@ -733,6 +736,7 @@ def theirs(
         yield found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
 def test_environment_on_an_existing_cluster_is_adopted(
     demo: Workbench, theirs: TheirEnvironment

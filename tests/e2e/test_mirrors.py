@@ -58,6 +58,7 @@ def test_copy_is_deleted_with_its_source_and_with_its_syncer(started: Workbench)
     until("status forgets it", lambda: not started.status()["mirrors"])
 
 
+@pytest.mark.slow
 def test_namespace_that_no_mirror_read_before_is_created_and_watched(started: Workbench) -> None:
     """It is created and watched as soon as a mirror names it, and doesn't block later starts."""
     started.ucp("mirror", "add", "login", "--from", "team/login", "--to", "quote")

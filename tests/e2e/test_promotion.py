@@ -62,6 +62,7 @@ def test_promotion_to_stage_and_through_the_gate_to_prod_and_rollback(started: W
     until("prod follows again", lambda: runs(started, "prod", "7.0.1"))
 
 
+@pytest.mark.slow
 def test_gate_stays_closed_until_stage_runs_the_tag(started: Workbench) -> None:
     """Checked right after the push, it waits for Argo CD rather than for git alone."""
     promote(started, "--env", "stage", "--tag", "7.0.2")
@@ -72,6 +73,7 @@ def test_gate_stays_closed_until_stage_runs_the_tag(started: Workbench) -> None:
     assert runs(started, "stage", "7.0.2")
 
 
+@pytest.mark.slow
 def test_gate_needs_only_the_permission_to_read_applications(
     started: Workbench, tmp_path: Path
 ) -> None:

@@ -32,7 +32,8 @@ def pids(world: Workbench) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("part", "broken"),
     [
-        ("stage", ["kube-scheduler"]),  # The API server still answers.
+        # The API server still answers.
+        pytest.param("stage", ["kube-scheduler"], marks=pytest.mark.slow),
         pytest.param("stage", ["kube-apiserver"], marks=pytest.mark.soak),
         pytest.param("crossplane", ["crossplane"], marks=pytest.mark.soak),
     ],

@@ -557,6 +557,7 @@ def test_no_permission_is_granted_silently(
         ucp(workspace, "check")
 
 
+@pytest.mark.slow
 def test_private_repository_is_accessed_with_the_named_credential(
     workspace: Path, tmp_path: Path, toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,8 +67,15 @@ def test_unknown_version_of_a_chart_in_git_or_a_folder_names_what_to_change(
         assert (caught.value.next or "").startswith(change)
 
 
-@pytest.mark.parametrize("private", [False, True], ids=["public", "private"])
-@pytest.mark.parametrize("kind", ["http", "oci"])
+@pytest.mark.parametrize(
+    ("kind", "private"),
+    [
+        pytest.param("http", False, marks=pytest.mark.slow, id="http-public"),
+        pytest.param("http", True, id="http-private"),
+        pytest.param("oci", False, id="oci-public"),
+        pytest.param("oci", True, marks=pytest.mark.slow, id="oci-private"),
+    ],
+)
 def test_charts_of_repositories_and_registries_are_added(
     workspace: Path, toolbox: Toolbox, kind: str, private: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +112,7 @@ def test_charts_of_repositories_and_registries_are_added(
     assert not any(PASSWORD in text for text in tree.values())
 
 
-@pytest.mark.parametrize("kind", ["http", "oci"])
+@pytest.mark.parametrize("kind", ["http", pytest.param("oci", marks=pytest.mark.slow)])
 def test_chart_version_that_is_published_again_is_refused(
     workspace: Path, tmp_path: Path, toolbox: Toolbox, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +242,7 @@ def test_push_with_a_chart_is_checked(workspace: Path, tmp_path: Path, toolbox: 
     assert os.listdir(workspace / "manifests") == ["web"]
 
 
+@pytest.mark.slow
 def test_promoted_chart_version_and_tag_survive_later_renders(
     workspace: Path, toolbox: Toolbox
 ) -> None:

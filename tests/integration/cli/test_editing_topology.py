@@ -372,10 +372,10 @@ def test_lists_read_the_local_repositories_if_their_clones_were_deleted(place: P
     ("edit", "wrong"),
     [
         ("add", "gone"),
-        ("add", "interrupted"),
+        pytest.param("add", "interrupted", marks=pytest.mark.slow),
         ("import", "refused"),
-        ("import", "interrupted"),
-        ("remove", "refused"),
+        pytest.param("import", "interrupted", marks=pytest.mark.slow),
+        pytest.param("remove", "refused", marks=pytest.mark.slow),
         ("remove", "interrupted"),
     ],
 )

@@ -303,6 +303,7 @@ def test_second_command_is_refused_while_one_is_running(running: Workbench) -> N
         holder.stdin.close()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("started_with_a_database")
 def test_interrupted_removal_of_an_app_is_continued(running: Workbench) -> None:
     """After the first of its two pushes, which equals a start with a deleted entry."""
@@ -319,6 +320,7 @@ def test_interrupted_removal_of_an_app_is_continued(running: Workbench) -> None:
     assert "unknown app 'web'" in running.ucp("app", "remove", "web", "--yes", expect=2).stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("started_with_a_database")
 def test_start_recovers_from_a_deleted_state_folder(running: Workbench) -> None:
     """The state can be rebuilt: a start ends the processes that still run.
@@ -515,6 +517,7 @@ def test_start_is_refused_without_the_credential_of_its_repositories(
     assert not world.gitops.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 @pytest.mark.timeout(900)
 def test_start_recovers_from_a_full_disk(with_own_repositories: Workbench) -> None:
@@ -532,6 +535,7 @@ def test_start_recovers_from_a_full_disk(with_own_repositories: Workbench) -> No
     assert status["unfinished"] == []
 
 
+@pytest.mark.slow
 def test_start_uses_repositories_of_the_user(with_own_repositories: Workbench) -> None:
     """Started by the test above, or here."""
     world = with_own_repositories

@@ -162,6 +162,7 @@ def test_invalid_names_are_refused_at_the_question(
     assert person.ends() == 130
 
 
+@pytest.mark.slow
 @pytest.mark.engines
 def test_defaults_are_written_and_a_start_interrupted_at_a_step_can_be_stopped(
     world: Workbench, at_keyboard: Callable[..., Keyboard]

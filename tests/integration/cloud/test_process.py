@@ -124,6 +124,7 @@ def test_ids_and_ledger_survive_a_kill_and_a_reset_empties_the_cloud(tmp_path: P
     assert not any(secret in log for secret in (keys.secret_key, keys.token, keys.access_key))
 
 
+@pytest.mark.slow
 def test_preloaded_modules_change_no_id(tmp_path: Path) -> None:
     folder, port = tmp_path / "cloud", free_port()
     account, log = account_of(settle_keys(folder), port), folder / "log"

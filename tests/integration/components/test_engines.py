@@ -332,6 +332,7 @@ def test_probes_of_the_function_write_nothing_to_its_log(running: Stack) -> None
     assert not any("Handshake" in each for each in logs)
 
 
+@pytest.mark.slow
 def test_user_functions_compose_resources_or_report_errors(platform: Stack) -> None:
     running, kube = platform, platform.kube
     files = own_kinds.files()
@@ -445,6 +446,7 @@ def test_a_killed_api_server_is_restarted(running: Stack) -> None:
     running.wait_well(BACK_SECONDS)
 
 
+@pytest.mark.slow
 def test_stop_is_fast_and_a_start_restores_the_same_components(running: Stack) -> None:
     password = running.redis.password()
     began = time.monotonic()

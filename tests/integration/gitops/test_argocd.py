@@ -513,6 +513,7 @@ def test_generators_in_the_core_repository_can_not_call_a_forge(running: Running
         forge.server_close()
 
 
+@pytest.mark.slow
 def test_older_topology_is_taken_over_without_a_restart_of_its_apps(running: Running) -> None:
     """Its app repository has the ApplicationSets: they move, and nothing is recreated."""
     context, kube = running.context, running.kube
@@ -549,6 +550,7 @@ def test_older_topology_is_taken_over_without_a_restart_of_its_apps(running: Run
     assert uids() == before
 
 
+@pytest.mark.slow
 def test_apps_of_a_protected_environment_survive_the_removal_of_their_overlay(
     running: Running,
 ) -> None:
@@ -579,6 +581,7 @@ def test_protected_apps_survive_the_deletion_of_their_application_set(running: R
     assert running.deployed("prod")
 
 
+@pytest.mark.slow
 def test_protected_cluster_survives_the_removal_of_its_declaration(running: Running) -> None:
     core = running.files("core")
     listed = core["clusters/kustomization.yaml"].decode().splitlines(keepends=True)

@@ -117,7 +117,7 @@ def test_an_api_server_down_for_ten_minutes_deletes_nothing(
     assert [mirrors.copy("conn", cluster=each) for each in APPS] == copies
 
 
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_empty_lists_delete_nothing(world: Clusters, planes: Planes, times: int) -> None:
     """All watched kinds are listed as empty, once, or twice in a row, which counts as deleted."""
     left: dict[str, int] = {}

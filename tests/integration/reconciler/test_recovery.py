@@ -28,6 +28,7 @@ from tests.integration.reconciler.world import ARGOCD, Clusters, as_argo_cd, eve
 pytestmark = pytest.mark.engines
 
 
+@pytest.mark.slow
 def test_an_unreachable_cluster_stays_registered(world: Clusters, planes: Planes) -> None:
     world.start()
     world.declare("prod")
@@ -137,6 +138,7 @@ def test_tokens_are_renewed_after_two_thirds_of_their_lifetime(world: Clusters) 
     assert renewed["metadata"]["uid"] == secret["metadata"]["uid"]
 
 
+@pytest.mark.slow
 def test_reconciler_and_board_survive_a_restart_of_the_core_api_server(
     world: Clusters, planes: Planes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +189,7 @@ def board_source(world: Clusters) -> LiveSource:
     return LiveSource(topology, lambda: Kube(world.core_config), examine, lambda _: Overview())
 
 
+@pytest.mark.slow
 def test_silent_connections_to_the_core_do_not_stall_registration(world: Clusters) -> None:
     address = world.core_config["clusters"][0]["cluster"]["server"]
     port = int(address.rsplit(":", 1)[1])

@@ -248,6 +248,7 @@ def test_disk_that_fills_up_is_reported_and_a_rerun_recovers(
     assert install_elsewhere(cache, modules)[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tiny file system needs root")
 def test_full_file_system_is_reported_and_a_rerun_recovers(
     proxy: Proxy, modules: Path, tmp_path: Path

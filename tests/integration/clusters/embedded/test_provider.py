@@ -272,7 +272,10 @@ provider.create(ClusterRequest("one"), lambda line: None)
 
 @pytest.mark.parametrize(
     "seconds",
-    [0.5, *(pytest.param(each, marks=pytest.mark.soak) for each in (0.1, 0.3, 1.0))],
+    [
+        pytest.param(0.5, marks=pytest.mark.slow),
+        *(pytest.param(each, marks=pytest.mark.soak) for each in (0.1, 0.3, 1.0)),
+    ],
 )
 def test_killed_creation_is_recovered_by_the_next_one(
     planes: ControlPlanes, provider: EmbeddedProvider, folder: ClusterFolder, seconds: float
@@ -403,6 +406,7 @@ def test_hanging_kwokctl_is_killed_at_the_deadline(
     assert provider.state("one").running
 
 
+@pytest.mark.slow
 @on_a_standing_one
 def test_moved_programs_and_folders_are_found_again(
     planes: ControlPlanes, provider: EmbeddedProvider, folder: ClusterFolder

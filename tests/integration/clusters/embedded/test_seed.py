@@ -77,6 +77,7 @@ def said(objects: Mapping[tuple[str, str], Object]) -> dict[tuple[str, str], obj
     }
 
 
+@pytest.mark.slow
 def test_seed_provides_crds_but_no_identity_of_its_cluster(
     planes: ControlPlanes,
     provider: EmbeddedProvider,

@@ -445,7 +445,16 @@ def test_push_of_malformed_files_is_refused(checked: Repositories) -> None:
     assert checked.refs() == before
 
 
-@pytest.mark.parametrize("folder", ["shared", "backup", "apps/echo/base/shared"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "shared",
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in ("backup", "apps/echo/base/shared")
+        ),
+    ],
+)
 def test_push_of_a_shared_base_is_checked_for_the_apps_that_use_it(
     folder: str, checked: Repositories
 ) -> None:

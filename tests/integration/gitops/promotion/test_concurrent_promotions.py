@@ -17,7 +17,7 @@ EVERY = [
     pytest.param(MANY, transport, marks=pytest.mark.soak, id=f"{MANY}-{transport}")
     for transport in ("file", "http", "ssh")
 ]
-"""The full matrix; `make test` runs each kind once, and each transport once."""
+"""The full matrix; `make test` runs each kind once, and each transport once (ssh is slow)."""
 
 WISHES: dict[str, Callable[[int], list[promoters.Wish]]] = {
     "an app each": promoters.many_apps,
@@ -30,7 +30,13 @@ WISHES: dict[str, Callable[[int], list[promoters.Wish]]] = {
 @pytest.mark.parametrize(
     ("count", "transport"), [pytest.param(FEW, "file"), *EVERY], indirect=["transport"]
 )
-@pytest.mark.parametrize("kind", WISHES)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(each, marks=pytest.mark.slow if each == "an app each" else ())
+        for each in WISHES
+    ],
+)
 def test_no_concurrent_promotion_is_lost(
     kind: str,
     count: int,
@@ -51,7 +57,7 @@ def test_no_concurrent_promotion_is_lost(
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("count", "transport"),
-    [pytest.param(FEW, "http"), pytest.param(FEW, "ssh"), *EVERY],
+    [pytest.param(FEW, "http"), pytest.param(FEW, "ssh", marks=pytest.mark.slow), *EVERY],
     indirect=["transport"],
 )
 def test_no_promotion_is_lost_while_people_push(

@@ -34,9 +34,9 @@ def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[gitea_server.Git
 
 @pytest.fixture(
     params=[
-        "gitea",
+        pytest.param("gitea", marks=pytest.mark.slow),
         "github",
-        "gitlab",
+        pytest.param("gitlab", marks=pytest.mark.slow),
     ]
 )
 def host(
@@ -51,6 +51,10 @@ def host(
     folder.mkdir()
     with forge_host(request.param, folder, environment, server) as found:
         yield found
+
+
+WITH_EACH = pytest.mark.parametrize("host", ["gitea", "github", "gitlab"], indirect=True)
+"""Marks what each forge must show in quick runs, too: open, update, merge, close, refuse."""
 
 
 def propose(ucp: Ucp, host: ForgeHost, *words: str, **more: str) -> Result:
@@ -68,6 +72,7 @@ def until_merged(host: ForgeHost) -> None:
 pytestmark = pytest.mark.timeout(1800)  # the first test builds Gitea
 
 
+@WITH_EACH
 def test_a_pull_request_is_opened(host: ForgeHost, ucp: Ucp) -> None:
     result = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5")
 
@@ -83,6 +88,7 @@ def test_a_pull_request_is_opened(host: ForgeHost, ucp: Ucp) -> None:
     assert result.data["commit"] == host.repository.git("rev-parse", "ucp/echo/stage").strip()
 
 
+@WITH_EACH
 def test_newer_promotion_updates_the_open_pull_request(host: ForgeHost, ucp: Ucp) -> None:
     first = propose(ucp, host, "--tag", "1.0.0").data["pr"]
     host.repository.commit({"README.md": "somebody else\n"})
@@ -177,6 +183,7 @@ def test_proposal_that_conflicts_with_the_base_is_renewed(host: ForgeHost, ucp: 
     assert host.repository.text(overlay("echo", "stage")) == landed
 
 
+@WITH_EACH
 def test_proposal_of_the_current_version_closes_the_pull_request(host: ForgeHost, ucp: Ucp) -> None:
     first = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5")
     late = propose(ucp, host, "--tag", "0.9.2", "--sequence", "4")
@@ -251,6 +258,7 @@ def test_pull_request_is_merged_at_once_without_required_checks(host: ForgeHost,
     assert (newest["kind"], newest["to"], newest["sequence"]) == ("promote", "1.0.0", 5)
 
 
+@WITH_EACH
 def test_pull_request_is_merged_once_its_checks_are_green(host: ForgeHost, ucp: Ucp) -> None:
     host.hold_checks()
     result = propose(ucp, host, "--tag", "1.0.0", "--merge-when-green")
@@ -300,6 +308,7 @@ def test_concurrent_proposals_of_several_images_share_one_pull_request(
     assert host.repository.text(overlay("echo", "stage")).count("newTag: 'new'") == 3
 
 
+@WITH_EACH
 def test_wrong_token_is_refused_before_the_push(host: ForgeHost, ucp: Ucp) -> None:
     name = next(each for each in host.variables if each.endswith("_TOKEN") and "GIT_" not in each)
     words = ("promote", *STAGE, "--tag", "1", "--pr", "--repo", host.url)

@@ -218,7 +218,7 @@ def test_dependencies_that_the_wheel_lists_are_installed(
     assert "status=the part" in result.out
 
 
-@pytest.mark.parametrize("run", [run_action, run_component])
+@pytest.mark.parametrize("run", [run_action, pytest.param(run_component, marks=pytest.mark.slow)])
 def test_modules_in_the_folder_of_the_job_are_not_executed(
     run: Callable[..., Result],
     to_install: dict[str, str],
@@ -233,7 +233,7 @@ def test_modules_in_the_folder_of_the_job_are_not_executed(
     assert "executed" not in result.err
 
 
-@pytest.mark.parametrize("run", [run_action, run_component])
+@pytest.mark.parametrize("run", [pytest.param(run_action, marks=pytest.mark.slow), run_component])
 def test_dependencies_with_another_hash_are_not_installed(
     run: Callable[..., Result],
     to_install: dict[str, str],

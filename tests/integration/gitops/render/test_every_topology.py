@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from tests import provider_fields
 from tests.control_planes import namespace
 from tests.integration.gitops.promotion.soak import SoakRecord
 from tests.random_topologies import topologies
+from tests.remembered_builds import remembered_builds
 from tests.unit.gitops.topologies import FACTS
 
 EXAMPLES, SOAKED, PIECES = 8, 400, 10
@@ -47,6 +48,13 @@ RECORD = SoakRecord(
     ),
 )
 CLOUD_FIELDS = json.loads(provider_fields.TABLE.read_text("utf-8"))["kinds"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built_once() -> Iterator[None]:
+    """Both tests build the same repositories."""
+    with remembered_builds():
+        yield
 
 
 def rendered(topology: Topology, text: bytes) -> Rendered:

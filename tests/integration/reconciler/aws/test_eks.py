@@ -142,6 +142,7 @@ def eks(world: Clusters, planes: Planes, tmp_path: Path) -> Iterator[Eks]:
                 planes.provider.delete(name)
 
 
+@pytest.mark.slow
 def test_an_eks_environment_is_created_registered_restarted_with_its_data_and_deleted(
     eks: Eks,
 ) -> None:

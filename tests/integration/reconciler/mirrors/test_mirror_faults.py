@@ -73,6 +73,7 @@ def test_an_unreachable_cluster_is_reported_and_catches_up_later(
     mirrors.await_ready("all")
 
 
+@pytest.mark.slow
 def test_deletion_of_a_syncer_does_not_wait_forever_for_an_unreachable_cluster(
     mirrors: Mirrors, planes: Planes
 ) -> None:
@@ -149,7 +150,10 @@ def _copies(kube: Kube) -> list[dict[str, Any]]:
     return kube.list_all(SECRET, "quote", labels=names.MIRROR)
 
 
-@pytest.mark.parametrize("which", ["sources", "syncers", "clusters"])
+@pytest.mark.parametrize(
+    "which",
+    ["sources", *(pytest.param(each, marks=pytest.mark.slow) for each in ("syncers", "clusters"))],
+)
 def test_an_empty_list_deletes_no_copies(
     mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:

@@ -68,6 +68,7 @@ def histories(config: dict[str, Any], seeds: Sequence[int], steps: int) -> int:
     return len(seeds)
 
 
+@pytest.mark.slow
 def test_a_few_random_histories_match_the_model_and_change_nothing_foreign(planes: Planes) -> None:
     assert histories(planes.config("demo-stage"), range(10), 30) == 10
 

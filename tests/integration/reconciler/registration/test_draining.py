@@ -178,6 +178,7 @@ class Simulated(Standing):
         return replace(super().state(name), ready=not_ready(self.configs[name]) is None)
 
 
+@pytest.mark.slow
 def test_a_simulated_cluster_that_is_broken_is_deleted_without_a_drain(
     world: Clusters, planes: Planes
 ) -> None:

@@ -69,6 +69,7 @@ def test_a_forgotten_cluster_stays_deregistered_until_forgetting_is_undone(world
     world.await_registered()
 
 
+@pytest.mark.slow
 def test_an_unreachable_cluster_can_be_forgotten(world: Clusters, planes: Planes) -> None:
     world.start()
     world.declare("prod")
@@ -82,6 +83,7 @@ def test_an_unreachable_cluster_can_be_forgotten(world: Clusters, planes: Planes
         planes.provider.start("demo-prod")
 
 
+@pytest.mark.slow
 def test_a_cluster_of_a_labeled_secret_can_be_forgotten(world: Clusters) -> None:
     world.start()
     labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
