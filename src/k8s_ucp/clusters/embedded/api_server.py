@@ -99,17 +99,14 @@ def has_defaults(config: dict[str, Any], until: float) -> bool:
     return True
 
 
-def gateway_kinds(config: dict[str, Any]) -> set[str] | None:
+def gateway_kinds(kube: Kube) -> set[str] | None:
     """Kinds of the Gateway API that the API server has; None if it can't be asked."""
-    kube = Kube(config)
     try:
         found = kube.request("GET", GATEWAY_API, timeout=2)
     except NotFound:
         return set()
     except KubeError:
         return None
-    finally:
-        kube.close()
     return {each["kind"] for each in found["resources"] if "/" not in each["name"]}
 
 

@@ -35,6 +35,7 @@ from k8s_ucp.clusters.embedded.programs import ProgramPaths
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, refuse_taken
 from k8s_ucp.errors import ProgramMissing, UcpError
+from k8s_ucp.kube import Kube
 from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_file
 
 
@@ -99,7 +100,8 @@ class ControlPlaneLifecycle:
         kinds = None
         if find_component(folder, "kube-apiserver"):
             config = admin_config(folder, record)
-            kinds = api_server.gateway_kinds(config)
+            with contextlib.closing(Kube(config)) as kube:
+                kinds = api_server.gateway_kinds(kube)
             if kinds and stages.outdated(folder, kinds):
                 api_server.wait_described(folder, config, kinds, until)
         end_components(folder, definition_edits.update(folder, kinds))

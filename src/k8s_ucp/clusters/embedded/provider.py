@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from k8s_ucp.cluster_provider import (
     Reach,
     Report,
 )
-from k8s_ucp.clusters.api_server import not_ready
+from k8s_ucp.clusters.api_server import READY, failure_of
 from k8s_ucp.clusters.embedded import api_server, datastore, program_upgrade, programs, stages
 from k8s_ucp.clusters.embedded.control_plane import (
     ControlPlaneLifecycle,
@@ -47,6 +47,7 @@ from k8s_ucp.clusters.embedded.programs import ProgramPaths
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, default_registry, in_use, is_answered
 from k8s_ucp.errors import UcpError, UsageError, advise_space
+from k8s_ucp.kube import Kube
 from k8s_ucp.locks import locked
 from k8s_ucp.names import DNS_LABEL
 from k8s_ucp.providers import PROVIDERS
@@ -244,9 +245,15 @@ class EmbeddedProvider:
         else:
             running = True
             try:
-                config = admin_config(folder, record)
-                message = not_ready(config) or find_exposed(folder) or hung_problem(folder, record)
-                outdated = not message and stages.outdated(folder, api_server.gateway_kinds(config))
+                with closing(Kube(admin_config(folder, record))) as kube:
+                    message = (
+                        failure_of(kube, READY)
+                        or find_exposed(folder)
+                        or hung_problem(folder, record)
+                    )
+                    outdated = not message and stages.outdated(
+                        folder, api_server.gateway_kinds(kube)
+                    )
             except UcpError as error:
                 # Such as lost keys, which the next start replaces.
                 message = error.message

@@ -311,7 +311,7 @@ def test_objects_of_every_common_kind_become_healthy_or_fail_as_annotated(
     assert not provider.state("one").outdated
     for kind in ROUTING:
         kube.apply(definition(kind))
-    eventually(lambda: len(api_server.gateway_kinds(provider.kubeconfig("one")) or ()) == 2)
+    eventually(lambda: len(api_server.gateway_kinds(kube) or ()) == 2)
     assert provider.state("one").outdated
     provider.create(ClusterRequest("one", parameters={"nodes": "3"}), quiet)
     for item in YAML(typ="safe").load_all(ROUTED):
