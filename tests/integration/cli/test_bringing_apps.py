@@ -144,6 +144,19 @@ def test_links_to_files_of_the_same_repository_are_followed(
     assert rendered(workspace)["apps/far/base/route.yaml"] == INGRESS
 
 
+def test_kustomization_may_list_a_link_to_a_folder(workspace: Path, tmp_path: Path) -> None:
+    files = {"web/kustomization.yaml": "resources: [parts]\n", "parts/web.yaml": DEPLOYMENT}
+    theirs = write(tmp_path / "theirs", files)
+    write(theirs, {"parts/kustomization.yaml": "resources: [web.yaml]\n"})
+    (theirs / "web/parts").symlink_to("../parts")
+    commit(theirs)
+    ucp(workspace, "app", "add", "folder", str(theirs / "web"))
+    ucp(workspace, "app", "add", "url", f"{theirs.as_uri()}//web")
+    tree = rendered(workspace)
+    assert tree["apps/folder/base/parts/web.yaml"] == DEPLOYMENT
+    assert tree["apps/url/base/parts/web.yaml"] == DEPLOYMENT
+
+
 def test_single_file_of_a_folder_is_added_as_an_app(workspace: Path, tmp_path: Path) -> None:
     files = {"web.yaml": DEPLOYMENT, "web-v2.yaml": DEPLOYMENT.replace("1.0.0", "2.0.0")}
     theirs = write(tmp_path / "theirs", {f"k8s/{path}": text for path, text in files.items()})

@@ -50,6 +50,30 @@ def test_chart_at_the_top_of_a_clone_is_added(
     assert "apps/web/overlays/prod/Chart.yaml" in rendered(workspace)
 
 
+def test_links_to_folders_are_followed_in_a_chart(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    files = {f"charts/web/{path}": text for path, text in web_files("1.2.3").items()}
+    files["charts/web/charts/kinds/Chart.yaml"] = "apiVersion: v2\nname: kinds\nversion: 0.1.0\n"
+    files["charts/web/files/kinds/more.yaml"] = "# more\n"
+    theirs = write(tmp_path / "theirs", {**files, "shared/all.yaml": "# all\n"})
+    for link, target in (
+        ("charts/kinds/crds", "../../files/kinds"),
+        ("templates/shared", "../../../shared"),
+        ("files/upwards", "../.."),
+    ):
+        (theirs / "charts/web" / link).symlink_to(target)
+    commit(theirs)
+    ucp(workspace, "app", "add", "folder", str(theirs / "charts/web"))
+    ucp(workspace, "app", "add", "url", f"{theirs.as_uri()}//charts/web")
+    tree = rendered(workspace)
+    for app in ("folder", "url"):
+        prefix = f"apps/{app}/overlays/stage/"
+        assert tree[f"{prefix}charts/kinds/crds/more.yaml"] == "# more\n"
+        assert tree[f"{prefix}templates/shared/all.yaml"] == "# all\n"
+        assert not [each for each in tree if "upwards" in each]
+
+
 def test_unknown_version_of_a_chart_in_git_or_a_folder_names_what_to_change(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:

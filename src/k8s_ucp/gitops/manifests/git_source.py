@@ -93,7 +93,16 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
                     raise TooMuchOutput(url)
         return read[plain[path]]
 
-    return FolderTree(names, content, hidden)
+    def links(below: str) -> dict[str, str]:
+        start = f"{_followed(below, folders)}/" if below else ""
+        found = {
+            each.removeprefix(start): target
+            for each, target in folders.items()
+            if each.startswith(start)
+        }
+        return {each: target for each, target in found.items() if not is_hidden(each)}
+
+    return FolderTree(names, content, hidden, links)
 
 
 @contextlib.contextmanager

@@ -40,11 +40,24 @@ class FolderTree:
     """The content of a file; None if it doesn't exist."""
     hidden: Callable[[str], list[str]] = lambda _: []
     """Paths of the hidden files below a folder, relative to it."""
+    links: Callable[[str], Mapping[str, str]] = lambda _: {}
+    """{path relative to a folder: folder of the tree} of the symbolic links to folders below it."""
 
     def below(self, folder: str) -> dict[str, bytes]:
         """{path relative to the folder: content}."""
         found = {name: self.read(join(folder, name)) for name in self.names(folder)}
         return {name: content for name, content in found.items() if content is not None}
+
+    def below_as_helm(self, folder: str) -> dict[str, bytes]:
+        """As `below`, also with the files of folders that symbolic links lead to.
+
+        Links within these are not followed: a few could stand for any number of files.
+        """
+        found = self.below(folder)
+        for link, target in self.links(folder).items():
+            if not within(join(folder, link), target):
+                found |= {join(link, name): text for name, text in self.below(target).items()}
+        return found
 
 
 def taken_in(folder_tree: FolderTree, folders: Collection[str]) -> dict[str, bytes]:

@@ -217,7 +217,7 @@ def _chart(folder_tree: FolderTree, path: str, fetcher: SourceFetcher | None) ->
 
 
 def _files_of_chart(folder_tree: FolderTree, path: str) -> dict[str, bytes]:
-    files = folder_tree.below(path)
+    files = folder_tree.below_as_helm(path)
     return {**files, **hidden_files_of_chart(folder_tree, path, files)}
 
 
@@ -282,11 +282,28 @@ def folder_tree_of(root: Path, *, closed: Collection[str] = ()) -> FolderTree:
             raise UsageError(f"{file} is too large for a manifest", next="leave it out")
         return file.read_bytes()
 
-    return FolderTree(names, read, hidden)
+    def links(below: str) -> dict[str, str]:
+        found = {}
+        for each in sorted((root / below).rglob("*")):
+            name = each.relative_to(root / below).as_posix()
+            if each.is_symlink() and not is_hidden(name) and (target := linked_folder(each)):
+                found[name] = target
+        return found
+
+    def linked_folder(link: Path) -> str | None:
+        target = Path(os.path.realpath(link))
+        if not target.is_dir() or not target.is_relative_to(top):
+            return None
+        path = target.relative_to(top).as_posix()
+        return path if not is_hidden(path) and is_open(target) else None
+
+    return FolderTree(names, read, hidden, links)
 
 
 def outside(source: Path, top: Path) -> dict[str, bytes]:
-    """{path relative to top: content} of files outside of `source` that it uses, and hidden ones.
+    """{path relative to top: content} of what `source` uses besides the files that are in it.
+
+    Files outside of it, hidden ones, and those in folders that symbolic links lead to.
 
     Raises UsageError if its kustomization lists a folder or file that isn't below `top`.
     """
@@ -314,12 +331,8 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
         for folder in _neighbors(chart_file(files), path):
             files = _files_of_chart(folder_tree, folder)
             found |= {f"{folder}/{each}": text for each, text in files.items()}
-    start = f"{path}/" if path else ""
-    return {
-        each: text
-        for each, text in found.items()
-        if not each.startswith(start) or is_hidden(each.removeprefix(start))
-    }
+    listed = {posixpath.join(path, each) for each in names}
+    return {each: text for each, text in found.items() if each not in listed}
 
 
 def _neighbors(chart: ChartFile, path: str) -> list[str]:
