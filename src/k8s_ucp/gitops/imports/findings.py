@@ -208,7 +208,8 @@ def free_name(name: str, used: Collection[str] = ()) -> str:
 def named_by(folder: str, title: str) -> tuple[list[str], str]:
     """(parent folders, name) of an app from its folder; title: if no folder name is specific.
 
-    Folders such as `base`, `k8s` or `charts` aren't specific, nor are versions.
+    Folders such as `base`, `k8s` or `charts` aren't specific, nor are versions. `default` can't be
+    the name of an app.
     """
     segments = [
         each
@@ -216,7 +217,8 @@ def named_by(folder: str, title: str) -> tuple[list[str], str]:
         if each and each not in PARTS and not _VERSION.fullmatch(each)
     ]
     for at in reversed(range(len(segments))):
-        if segments[at].lower() not in USUAL and re.search("[a-z0-9]", segments[at].lower()):
+        name = segments[at].lower()
+        if name not in {*USUAL, DEFAULT} and re.search("[a-z0-9]", name):
             return segments[:at], app_name(segments[at])
     return segments, app_name(title if re.search("[a-z0-9]", title.lower()) else "app")
 

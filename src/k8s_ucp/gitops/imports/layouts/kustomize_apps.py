@@ -16,6 +16,7 @@ from k8s_ucp.gitops.imports.layouts.app_folders import app_and_environment, name
 from k8s_ucp.gitops.imports.layouts.variants import note_on, variants_among
 from k8s_ucp.gitops.imports.templates import refuse_templates
 from k8s_ucp.gitops.imports.trees import RepositoryTree, declares_flux
+from k8s_ucp.gitops.manifests.sources import entries
 
 _PLAIN = frozenset(["apiVersion", "kind", "resources", "bases", "metadata"])
 """Keys of a kustomization that change nothing."""
@@ -28,6 +29,8 @@ _CONTENT = frozenset(
 """Keys that add objects to a kustomization."""
 _FLUX = re.compile(r"(?:^|/)gotk-components\.ya?ml$")
 """The file of Flux itself, which `flux bootstrap` commits."""
+_BUNDLE = re.compile(r"\.clusterserviceversion\.ya?ml$")
+"""What Operator SDK fills for a bundle of OLM, from config/default and samples beside it."""
 
 
 @dataclass
@@ -85,6 +88,22 @@ def find_kustomizations(
             environments=tuple(sorted(group.overlays)),
             notes=(note_on(variants),) if variants else (),
         )
+    for folder in filter(tree.is_searched, sorted(_bundles(tree))):
+        yield RefusedApp(
+            name_of(folder, title),
+            folder or ".",
+            "Operator SDK makes a bundle of OLM from it",
+            "add the apps whose folders it includes",
+        )
+
+
+def _bundles(tree: RepositoryTree) -> set[str]:
+    """Kustomizations that a tool reads, with an operator and more, and nobody deploys."""
+    return {
+        folder
+        for folder in tree.kustomizations
+        if any(map(_BUNDLE.search, entries(tree.kustomization(folder))))
+    }
 
 
 def _groups(
@@ -92,7 +111,9 @@ def _groups(
 ) -> tuple[dict[str, _Group], Collection[str]]:
     """({folder of an app: its base and overlays}, folders that other kustomizations include)."""
     all_folders = sorted(
-        each for each in tree.kustomizations if tree.is_searched(each) and not tree.in_chart(each)
+        each
+        for each in tree.kustomizations - _bundles(tree)
+        if tree.is_searched(each) and not tree.in_chart(each)
     )
     folders = [each for each in all_folders if tree.kustomization(each).get("kind") != "Component"]
     lists = {each for each in folders if _only_lists(tree, each, environments)}

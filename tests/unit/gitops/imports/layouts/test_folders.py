@@ -61,6 +61,21 @@ def test_kustomizations_included_by_others_are_not_apps() -> None:
     assert [each.name for each in found(files).findings] == ["web"]
 
 
+def test_an_operator_is_added_without_the_bundle_that_is_made_from_it() -> None:
+    files = {
+        "config/manager/manager.yaml": CONFIG,
+        "config/manager/kustomization.yaml": overlay("manager.yaml"),
+        "config/default/kustomization.yaml": f"namePrefix: shop-\n{overlay('../manager')}",
+        "config/manifests/kustomization.yaml": overlay(
+            "bases/shop.clusterserviceversion.yaml", "../default"
+        ),
+        "config/manifests/bases/shop.clusterserviceversion.yaml": CONFIG,
+    }
+    there = found(files)
+    assert [(each.name, each.path) for each in there.findings] == [("config", "config/default")]
+    assert refusal(there, "config").where == "config/manifests"
+
+
 def test_charts_are_found_with_the_values_files_of_environments() -> None:
     files = {
         "charts/web/Chart.yaml": CHART,
