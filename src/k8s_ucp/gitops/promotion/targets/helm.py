@@ -18,6 +18,8 @@ from k8s_ucp.gitops.manifests.value_edit import Path, list_of, node_at, path_tex
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode, read_documents
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
 from k8s_ucp.gitops.promotion.targets.kinds import (
+    BARE_DIGEST,
+    BARE_DIGEST_OF,
     Reference,
     Target,
     Value,
@@ -36,6 +38,7 @@ _FLAT = re.compile(r"(.*[iI]mage)_?(?:[tT]ag|[vV]ersion)")
 _REPOSITORY = ("repository", "repo", "image", "name")
 """Keys beside the tag that contain the image's name."""
 _EVERY_REGISTRY = ("global", "imageRegistry")
+_BARE = re.compile("(?:[0-9a-f]{64})?")
 DEEPEST = 12
 """Maximum nesting of mappings and lists in which values are searched."""
 
@@ -192,6 +195,8 @@ def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin
     digest = _digest_path(values, path)
     digest_file, digest_inside = values.location(digest) if digest else ("", ())
     current = (values.current(digest) or "") if digest else ""
+    if current and digest[-1] == BARE_DIGEST:
+        current = f"{BARE_DIGEST_OF}{current}"
     lists = values.list_file(path)
     value = Value(file, inside, digest_file, digest_inside, current, list_file=lists)
     return value, value_pin(text or "", current), _repository(values, path)
@@ -207,7 +212,10 @@ def _digest_path(values: Values, path: Path) -> Path:
     """The path of the digest that belongs to a tag; () if the chart has none."""
     last = str(path[-1])
     digest = (*path[:-1], "digest" if last == "tag" else re.sub("[tT]ag$", "Digest", last))
-    return digest if digest != path and values.current(digest) is not None else ()
+    if digest != path and values.current(digest) is not None:
+        return digest
+    bare = values.current((*path[:-1], BARE_DIGEST)) if last == "tag" else None
+    return (*path[:-1], BARE_DIGEST) if bare is not None and _BARE.fullmatch(bare) else ()
 
 
 def _repository(values: Values, path: Path) -> str:

@@ -122,6 +122,9 @@ class Target:
         return " ".join(paths) if len(paths) == len(self.locations) else ""
 
 
+BARE_DIGEST = "sha"
+"""Key of a digest without its algorithm, in charts such as Grafana's."""
+BARE_DIGEST_OF = "sha256:"
 CHART = "chart "
 """Prefix of a chart's name, since an image may have the same name."""
 
@@ -189,7 +192,9 @@ def _write_value(location: Value, text: Texts, pin: Pin, folder: str) -> dict[st
     if pin.tag or not pin.digest:
         put(location.file, location.path, pin.tag)
     if location.digest != pin.digest:
-        put(location.digest_file, location.digest_path, pin.digest)
+        bare = location.digest_path[-1] == BARE_DIGEST
+        digest = pin.digest.removeprefix(BARE_DIGEST_OF) if bare else pin.digest
+        put(location.digest_file, location.digest_path, digest)
     return texts
 
 

@@ -151,6 +151,18 @@ class TestCharts:
         second = written(promote(chart(first), "2.0.0"))["values-stage.yaml"]
         assert second == OWN.replace("1.0.0", "2.0.0") + '  digest: ""\n'
 
+    def test_a_digest_can_be_a_sha_without_its_algorithm(self) -> None:
+        defaults = DEFAULTS.replace("digest", "sha")
+        first = written(promote(chart(defaults=defaults), SHA))["values-stage.yaml"]
+        assert first == OWN + f"  sha: {SHA.removeprefix('sha256:')}\n"
+        there = chart(first, defaults)
+        assert promote(there, SHA).status == "unchanged"
+        second = written(promote(there, "2.0.0"))["values-stage.yaml"]
+        assert second == OWN.replace("1.0.0", "2.0.0") + '  sha: ""\n'
+        commit = OWN + "  sha: 0123abc\n"
+        third = written(promote(chart(commit, defaults), "2.0.0"))["values-stage.yaml"]
+        assert third == commit.replace("1.0.0", "2.0.0")
+
     def test_a_digest_is_refused_if_the_chart_has_no_value_for_it(self) -> None:
         with pytest.raises(NotEditable, match=r"no digest beside image\.tag"):
             promote(chart(defaults="image: {repository: web, tag: x}\n"), SHA)
