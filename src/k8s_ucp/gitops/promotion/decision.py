@@ -6,7 +6,6 @@ intent is decided again at the next commit, instead of replaying a patch.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,11 +34,9 @@ from k8s_ucp.gitops.promotion.overlay import (
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartKey, ChartMissing, content_of
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder, decoded
 from k8s_ucp.gitops.promotion.targets.helm import CHART_FILE
-from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles, Target
+from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles, Target, on_hub
 
 Status = Literal["promoted", "unchanged", "superseded", "pr", "held", "gated", "conflict"]
-
-_HUB = re.compile(r"^(?:(?:index\.)?docker\.io/)?(?:library/)?")
 
 
 @dataclass(frozen=True)
@@ -425,7 +422,7 @@ def _find(overlay: Overlay, typed: str) -> str:
         return typed
     images = [each for each in overlay.targets if each.kind == "image"]
     found = [each for each in overlay.targets if typed in (each.image, each.way())]
-    found = found or [each for each in images if _on_hub(each.image) == _on_hub(typed)]
+    found = found or [each for each in images if on_hub(each.image) == on_hub(typed)]
     if len(found) == 1:
         return found[0].name
     if found:
@@ -450,11 +447,6 @@ def _nearest_image(typed: str, known: Sequence[str]) -> str:
     alike = (each for each in known if typed in _last(each))
     close = next(chain(same, alike), "")
     return f"did you mean {close}?" if close else nearest(typed, known)
-
-
-def _on_hub(image: str) -> str:
-    """An image's name without Docker Hub's optional prefixes: docker.io/ and library/."""
-    return _HUB.sub("", image)
 
 
 def _withdrawn(decision: Decision, stopped: Decision) -> Decision:

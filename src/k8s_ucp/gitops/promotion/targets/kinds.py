@@ -129,6 +129,14 @@ CHART = "chart "
 """Prefix of a chart's name, since an image may have the same name."""
 
 
+_HUB = re.compile(r"^(?:(?:index\.)?docker\.io/)?(?:library/)?")
+
+
+def on_hub(image: str) -> str:
+    """An image's name without Docker Hub's optional prefixes: docker.io/ and library/."""
+    return _HUB.sub("", image)
+
+
 def split_reference(text: str) -> tuple[str, Pin] | None:
     """(name, version) of an image reference; None if it isn't a valid one."""
     rest, _, digest = text.partition("@")

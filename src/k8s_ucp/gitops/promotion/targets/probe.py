@@ -16,7 +16,7 @@ from k8s_ucp.gitops.manifests.images_and_ports import split_image
 from k8s_ucp.gitops.manifests.value_edit import Path, node_at, path_text, scalar_text
 from k8s_ucp.gitops.manifests.yaml_tree import YamlNode
 from k8s_ucp.gitops.promotion.targets.helm import DEEPEST, Values, candidates
-from k8s_ucp.gitops.promotion.targets.kinds import Reference, Target, Value
+from k8s_ucp.gitops.promotion.targets.kinds import Reference, Target, Value, on_hub
 
 _MOST = 200
 """Maximum number of values to test."""
@@ -32,7 +32,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Unlisted:
-    """An image that no target changes. path: the value that sets its version, if there is one."""
+    """An image that no target of its name changes. path: the value of its version, if any."""
 
     image: str
     path: Path = ()
@@ -78,13 +78,18 @@ def unlisted(
     before: Iterable[str],
     after: Iterable[str],
 ) -> list[Unlisted]:
-    """Images that no target changes. before, after: those rendered without and with the probe."""
-    listed = {
-        _own(values, location.file, location.path)
-        for target in targets
-        for location in target.locations
-        if isinstance(location, Value | Reference)
-    }
+    """Images that no target of their name changes.
+
+    before, after: those rendered without and with the probe.
+    """
+    by_name: dict[str, set[Path]] = {}
+    for target in targets:
+        by_name.setdefault(on_hub(target.image), set()).update(
+            _own(values, location.file, location.path)
+            for location in target.locations
+            if isinstance(location, Value | Reference)
+        )
+    listed = set[Path]().union(*by_name.values())
     set_by: dict[str, Path] = {}
     for name, version in map(split_image, after):
         path = probed.paths.get(version.partition("@")[0])
@@ -100,11 +105,16 @@ def unlisted(
         and _own(values, location.file, location.path) not in tried
     }
     names = dict.fromkeys(name for name, _ in map(split_image, before))
-    return [
-        Unlisted(name, set_by.get(name, ()))
-        for name in names
-        if set_by.get(name) not in listed and not (name not in set_by and name in named)
-    ]
+    found = []
+    for name in names:
+        path = set_by.get(name, ())
+        # A promotion of this name would change them instead, such as those of a marketplace.
+        others = by_name.get(on_hub(name), set())
+        if (path in listed and others and path not in others) or (
+            path not in listed and (path or name not in named)
+        ):
+            found.append(Unlisted(name, path))
+    return found
 
 
 def proposed(probed: Probe, after: Iterable[str]) -> list[str]:

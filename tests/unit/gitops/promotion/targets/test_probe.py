@@ -1,0 +1,44 @@
+"""Images of a chart whose version `ucp promote` does not find, as helm renders them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from k8s_ucp.gitops.promotion.targets.find import find_targets
+from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
+from k8s_ucp.gitops.promotion.targets.helm import read_values
+from k8s_ucp.gitops.promotion.targets.probe import probe, proposed, unlisted
+from tests.unit.gitops.promotion.tips import tip
+
+FOLDER = "apps/web/overlays/stage"
+VALUES = """\
+image: {tag: 1.0.0}
+market: {image: {repository: library/web, tag: latest}}
+side: {image: {repository: example.org/side, tag: 1.0.0}}
+"""
+
+
+def rendered(values: Mapping[str, Any]) -> list[str]:
+    """The images of a chart that composes the name of the first one in a template."""
+    return [
+        f"docker.io/web:{values['image']['tag']}",
+        f"example.org/side:{values['side']['image']['tag']}",
+    ]
+
+
+def test_an_image_whose_name_another_value_has_is_to_be_named() -> None:
+    files = {"Chart.yaml": "name: web\nversion: 1.0.0\n", "values.yaml": VALUES}
+    folder = EnvironmentFolder(
+        tip({f"{FOLDER}/{name}": text for name, text in files.items()}), FOLDER
+    )
+    found = find_targets(folder, "stage")
+    assert found
+    targets = [each for each in found.targets if each.kind == "image"]
+    values = read_values(folder, "stage")
+    now = rendered({"image": {"tag": "1.0.0"}, "side": {"image": {"tag": "1.0.0"}}})
+    tried = probe(values, targets, now)
+    after = rendered(tried.values)
+    [left] = unlisted(tried, targets, values, now, after)
+    assert (left.image, left.path) == ("docker.io/web", ("image", "tag"))
+    assert "{image: docker.io/web, path: image.tag}" in proposed(tried, after)
