@@ -8,6 +8,7 @@ Nothing is inferred from names.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from k8s_ucp.gitops.promotion.targets.kinds import Reference, Target, Value, on_
 
 _MOST = 200
 """Maximum number of values to test."""
+_MAJOR = re.compile(r"v?(\d{1,4})\.\d")
 
 
 @dataclass(frozen=True)
@@ -172,8 +174,12 @@ def _below(node: YamlNode | None, path: Path, texts: set[str]) -> Iterator[Path]
 
 
 def _version(number: int, taken: set[str]) -> str:
-    """A tag that is also a semantic version, because some charts compare versions."""
-    free = (f"97.{number}.{patch}" for patch in itertools.count())
+    """A tag that is also a semantic version, because some charts compare versions.
+
+    Its major version is the highest one that is rendered now: some refuse a higher one.
+    """
+    majors = [int(found[1]) for each in taken if (found := _MAJOR.match(each))]
+    free = (f"{max(majors, default=97)}.{minor}.{number}" for minor in itertools.count(97))
     return next(each for each in free if each not in taken)
 
 

@@ -20,7 +20,11 @@ side: {image: {repository: example.org/side, tag: 1.0.0}}
 
 
 def rendered(values: Mapping[str, Any]) -> list[str]:
-    """The images of a chart that composes the name of the first one in a template."""
+    """The images of a chart that composes the name of the first one in a template.
+
+    It refuses the next major version, as some charts do.
+    """
+    assert values["image"]["tag"].startswith("1.")
     return [
         f"docker.io/web:{values['image']['tag']}",
         f"example.org/side:{values['side']['image']['tag']}",
