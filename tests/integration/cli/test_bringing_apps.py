@@ -234,6 +234,31 @@ def test_missing_parts_of_an_app_are_reported_with_a_command(
     assert "--values FILE" in str(error.next)
 
 
+KIND = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names:
+    kind: Widget
+    plural: widgets
+  versions:
+    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+"""
+WIDGET = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: web}\n"
+
+
+def test_kinds_that_another_app_has_are_not_missing(workspace: Path, tmp_path: Path) -> None:
+    widgets = str(write(tmp_path / "widgets", {"widget.yaml": WIDGET}))
+    said = ucp(workspace, "app", "add", "widgets", widgets, "--dry-run")
+    assert "need the CRDs of Widget.example.org" in said
+    kinds = str(write(tmp_path / "kinds", {"kind.yaml": KIND}))
+    ucp(workspace, "app", "add", "kinds", kinds, "--cluster-kind", "CustomResourceDefinition")
+    assert "CRDs" not in ucp(workspace, "app", "add", "widgets", widgets)
+
+
 def test_invalid_name_is_refused_in_plain_words(workspace: Path, tmp_path: Path) -> None:
     theirs = write(tmp_path / "Web_Shop", {"web.yaml": DEPLOYMENT})
     with pytest.raises(UcpError, match="name: 'Web_Shop' is not a name: lower-case letters"):

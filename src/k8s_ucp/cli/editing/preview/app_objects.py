@@ -52,6 +52,8 @@ class AppObjects:
     """{(overlay, namespace): objects} of a chart, which the check needn't render again."""
     unlisted: dict[str, list[str]] = field(default_factory=dict)
     """{image: environments} in which no overlay lists its version, so that it can't be promoted."""
+    foreign: list[str] = field(default_factory=list)
+    """`Kind.group` of its custom resources whose CRDs neither it nor an app of before has."""
     changing: list[str] = field(default_factory=list)
     """`Kind/name` of a chart's objects that are others each time that it is rendered."""
     unset: list[str] = field(default_factory=list)
@@ -94,11 +96,37 @@ def objects_of(
             found[name].charts[folder, by_name[name].home] = items
         for image in unlisted_images(rendered, name, environment, items):
             found[name].unlisted.setdefault(image, []).append(environment)
+    _add_foreign_kinds(found, rendered)
     beside = _of_neighbors(call, rendered, topology, by_name)
     for name, absent in _missing(rendered, topology, built, beside):
         if not _ignores_missing(topology, by_name[name]):
             found[name].missing.update(absent)
     return found
+
+
+def _add_foreign_kinds(found: Mapping[str, AppObjects], rendered: Rendered) -> None:
+    from k8s_ucp.gitops.check.kinds import foreign_kinds
+
+    # Not built, since that takes long: a CRD in a chart's templates is found, too.
+    declaring = [
+        content
+        for path, content in rendered.apps.items()
+        if path.startswith("apps/") and path.split("/")[1] not in found
+        if b"CustomResourceDefinition" in content
+    ]
+    for each in found.values():
+        for kind in foreign_kinds(each.objects):
+            name, _, group = kind.partition(".")
+            words = [_line("kind", name), _line("group", group)]
+            if not any(all(word.search(text) for word in words) for text in declaring):
+                each.foreign.append(kind)
+
+
+def _line(key: str, value: str) -> re.Pattern[bytes]:
+    """An indented line of a file that sets a key to a value."""
+    return re.compile(
+        rf"^[ \t]+{key}:[ \t]*[\"']?{re.escape(value)}[\"']?[ \t]*\r?$".encode(), re.M
+    )
 
 
 def may_change(files: Mapping[str, bytes], start: str) -> bool:

@@ -76,7 +76,7 @@ def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
         call.console.say(f"would be refused: {conflict}")
     if not has_own_manifests(app):
         return Refusals(findings=errors, conflict=conflict)
-    print_foreign_kinds(call, topology, {name: app_objects.objects})
+    print_foreign_kinds(call, topology, {name: app_objects})
     print_notes_of(call, topology, app, app_objects)
     lacking = refusals_of(app, app_objects)
     for words in lacking:
@@ -126,7 +126,7 @@ def changes(
         print_foreign_kinds(
             call,
             topology,
-            {name: each.objects for name, each in inspection.app_objects.items() if name in names},
+            {name: each for name, each in inspection.app_objects.items() if name in names},
         )
     for app in topology.spec.apps:
         if app.name in names and (app_objects := inspection.app_objects.get(app.name)):

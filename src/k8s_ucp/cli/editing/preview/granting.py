@@ -61,8 +61,7 @@ def grant(
     lacking: dict[str, LackingPermissions] = {}
     _, topology = edited(call, edit)
     built = inspection.app_objects
-    objects = {name: built[name].objects for name in items if name in built}
-    print_foreign_kinds(call, topology, objects)
+    print_foreign_kinds(call, topology, {name: built[name] for name in items if name in built})
     for app in topology.spec.apps:
         if app.name not in items or app.name not in inspection.app_objects:
             continue

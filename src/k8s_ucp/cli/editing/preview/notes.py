@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,18 +88,15 @@ def print_settings_left_out(
 
 
 def print_foreign_kinds(
-    call: Invocation, topology: Topology, apps: Mapping[str, Sequence[Mapping[str, Any]]]
+    call: Invocation, topology: Topology, apps: Mapping[str, AppObjects]
 ) -> None:
-    """Print the kinds of custom resources that apps need without one of them having the CRD.
+    """Print the kinds of custom resources that new apps need without an app having the CRD."""
+    from k8s_ucp.gitops.check.kinds import declared_kinds
 
-    apps: {name: objects}
-    """
-    from k8s_ucp.gitops.check.kinds import declared_kinds, foreign_kinds
-
-    brought = {kind for objects in apps.values() for kind in declared_kinds(objects)} | _REFUSED
+    brought = {kind for each in apps.values() for kind in declared_kinds(each.objects)} | _REFUSED
     alike: dict[tuple[str, ...], list[str]] = {}
-    for name, objects in apps.items():
-        kinds = [each for each in foreign_kinds(objects) if each not in brought]
+    for name, app_objects in apps.items():
+        kinds = [each for each in app_objects.foreign if each not in brought]
         if topology.spec.addons.argo_rollouts:
             kinds = [each for each in kinds if each not in _OF_ROLLOUTS]
         alike.setdefault(tuple(kinds), []).append(name)
