@@ -69,7 +69,7 @@ def updated(text: str, folder: ClusterFolder) -> str:
     """kwokctl's definition of a cluster with the arguments that this version of ucp sets."""
     # Only the API server has the first argument; only the controller manager has the second.
     for after, arguments in (
-        ("etcd-prefix", kwokctl.LOOPBACK_ONLY),
+        ("etcd-prefix", kwokctl.API_SERVER_ARGUMENTS),
         ("node-monitor-grace-period", kwokctl.ENABLED_CONTROLLERS),
     ):
         missing = [name for name in arguments if not re.search(rf"^ *- '?--{name}=", text, re.M)]

@@ -98,7 +98,7 @@ def _patches(folder: ClusterFolder, token: str, gogc: int) -> list[dict[str, Any
         },
         {
             "name": "kube-apiserver",
-            "extraArgs": _extra_args(LOOPBACK_ONLY),
+            "extraArgs": _extra_args(API_SERVER_ARGUMENTS),
             "extraEnvs": _gogc(gogc),
         },
     ]
@@ -159,10 +159,12 @@ _KWOK_GOGC, _MANAGER_GOGC, _ETCD_GOGC = 25, 50, 50
 
 # The API server listens on loopback only, so it would look for another address to advertise, and
 # exit on a machine without a network. A loopback address can't be an endpoint of the Service
-# `kubernetes`; simulated pods don't need one.
-LOOPBACK_ONLY: Mapping[str, str] = {
+# `kubernetes`; simulated pods don't need one. Nor do they serve the webhooks of their apps: one
+# that must not fail would reject everything that it is for, such as all pods.
+API_SERVER_ARGUMENTS: Mapping[str, str] = {
     "advertise-address": ADDRESS,
     "endpoint-reconciler-type": "none",
+    "disable-admission-plugins": "MutatingAdmissionWebhook,ValidatingAdmissionWebhook",
 }
 
 

@@ -28,6 +28,12 @@ pytestmark = pytest.mark.engines
 Status = dict[str, Any]
 
 OBJECTS = """
+{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration,
+ metadata: {name: web}, webhooks: [{name: pods.example.org, failurePolicy: Fail,
+   admissionReviewVersions: [v1], sideEffects: None,
+   clientConfig: {service: {name: web, namespace: default}},
+   rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]}
+---
 {apiVersion: v1, kind: Service, metadata: {name: web, namespace: default},
  spec: {type: LoadBalancer, ports: [{port: 80}]}}
 ---

@@ -153,6 +153,7 @@ def test_a_cluster_of_an_older_ucp_gets_the_current_arguments_and_stages() -> No
     definition = next(iter(YAML(typ="safe").load_all(text)))
     arguments = {each["name"]: each["args"] for each in definition["components"]}
     assert "--advertise-address=127.0.0.1" in arguments["kube-apiserver"]
+    assert any("AdmissionWebhook" in each for each in arguments["kube-apiserver"])
     assert "--etcd-servers=unix://client.sock" in arguments["kube-apiserver"]
     off = arguments["kube-controller-manager"][1]
     assert off.startswith("--controllers=*,-horizontal-pod-autoscaler-controller,")
