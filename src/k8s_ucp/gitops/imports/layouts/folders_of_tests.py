@@ -17,7 +17,7 @@ _AMBIGUOUS = frozenset(["test", "testing", "integration"])
 _HOLDING_TESTS = frozenset(["test", "testing"])
 """Of these, those whose subfolders are taken for tests; `integration` may hold integrations."""
 _CLEAR = re.compile(
-    r"tests|e2e(?:[-_]tests?)?|__tests__|test[-_]?data\d*|test[-_]resources|(?:test[-_]?|__)?fixtures?(?:__)?"
+    r"tests|e2e(?:[-_]tests?)?|__tests__|_?test[-_]?data\d*|test[-_]resources|(?:test[-_]?|__)?fixtures?(?:__)?"
 )
 _YAML = (".yaml", ".yml")
 _SHOWN = 3

@@ -15,7 +15,7 @@ from tests.unit.gitops.imports.repository_files import (
 def test_folders_of_tests_are_not_searched_but_named() -> None:
     fixtures = {
         "cmd/testdata/web/all.yaml": CONFIG,
-        "pkg/test-data/argo.yaml": application("old", {"chart": "old", "repoURL": "https://a.org"}),
+        "pkg/_testdata/argo.yaml": application("old", {"chart": "old", "repoURL": "https://a.org"}),
         "test/e2e/kustomization.yaml": overlay("all.yaml"),
         "pkg/fixtures/web/Chart.yaml": CHART,
         "e2e-tests/backup/all.yaml": CONFIG,
@@ -25,7 +25,7 @@ def test_folders_of_tests_are_not_searched_but_named() -> None:
     assert [each.where for each in there.findings] == ["web"]
     told = refusal(there, "tests")
     assert told.reason == (
-        "folders with tests are not searched: cmd/testdata, e2e-tests, pkg/fixtures and 2 more"
+        "folders with tests are not searched: cmd/testdata, e2e-tests, pkg/_testdata and 2 more"
     )
     assert told.advice == "ucp app add NAME cmd/testdata/FOLDER, for an app in it"
     # Where there is nothing else, the user means them.
@@ -33,7 +33,7 @@ def test_folders_of_tests_are_not_searched_but_named() -> None:
         "cmd/testdata/web",
         "e2e-tests/backup",
         "pkg/fixtures/web/Chart.yaml",
-        "pkg/test-data/argo.yaml:1",
+        "pkg/_testdata/argo.yaml:1",
         "test/e2e",
     }
 
