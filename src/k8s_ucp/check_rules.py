@@ -440,7 +440,7 @@ _ALL = (
         "error",
         "anywhere",
         "Object twice",
-        "An overlay has two objects of one kind, name and namespace.",
+        "An overlay has two objects of one kind, name and namespace, other than equal CRDs.",
         "Argo CD applies one of them, and which one is not defined.",
         "Remove or rename one of them.",
     ),

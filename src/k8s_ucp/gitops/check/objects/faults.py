@@ -49,13 +49,15 @@ def find_faults(
         else:
             sound.append(item)
     overlay = RenderedOverlay.of(sound, neighbors)
-    seen = set()
+    seen: dict[tuple[Any, ...], Object] = {}
     for each in sound:
         title = f"{each.get('kind') or 'object'} {name_of(each)}"
         identity = (each.get("apiVersion"), title, each.get("metadata", {}).get("namespace"))
-        if identity in seen and "name" in (each.get("metadata") or {}):
+        # A chart that another one depends on twice, by aliases, brings its CRDs twice.
+        is_same_crd = each.get("kind") == "CustomResourceDefinition" and seen.get(identity) == each
+        if identity in seen and "name" in (each.get("metadata") or {}) and not is_same_crd:
             yield of_object(each, Fault("object-duplicate", f"duplicate object {title}"))
-        seen.add(identity)
+        seen[identity] = each
         for fault in _faults_of(each, overlay, mirrored, whole=whole, deployed=deployed):
             yield of_object(each, replace(fault, message=f"{title}: {fault.message}"))
 

@@ -194,6 +194,20 @@ def test_a_duplicate_object_is_found() -> None:
     assert faults(SERVICE + SERVICE) == ["duplicate object Service web"]
 
 
+def test_a_crd_may_be_there_twice_as_of_a_chart_with_two_aliases() -> None:
+    kind = """\
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.org}
+spec: {group: example.org, names: {kind: Widget, plural: widgets}, scope: Namespaced}
+"""
+    assert not [each for each in faults(kind + kind) if "duplicate" in each]
+    other = kind.replace("Namespaced", "Cluster")
+    duplicate = "duplicate object CustomResourceDefinition widgets.example.org"
+    assert duplicate in faults(kind + other)
+
+
 @pytest.mark.parametrize("image", ["a/b", "r:5000/b", "b:latest", "b:main", "b:latest-alpine"])
 def test_unpinned_images_are_found(image: str) -> None:
     assert unpinned_image(image)
