@@ -25,6 +25,7 @@ def summary_table(context: StartContext, seconds: float) -> str:
     topology = context.topology
     environments = all_environments(context)
     overlays = _overlays(context)
+    running = without_stopped(topology, environments)
     lines = [
         *_adopted(context),
         "",
@@ -36,9 +37,9 @@ def summary_table(context: StartContext, seconds: float) -> str:
         f"  Argo CD      {context.argocd_url}",
         "  passwords    ucp get secrets",
     ]
-    if environments:
-        lines.append(f"  kubectl      ucp kubeconfig {environments[0]} --merge")
-    lines += _new_tag(context, overlays, environments)
+    if running:
+        lines.append(f"  kubectl      ucp kubeconfig {running[0]} --merge")
+    lines += _new_tag(context, [each for each in overlays if each[1] in running], running)
     lines += _coming(context)
     if names := undeclared(topology, environments, {app for app, _ in overlays}):
         lines.append(f"  undeclared   {some_of(names)}: in the repositories, but not in ucp.yaml;")
@@ -54,7 +55,6 @@ def _rows(
 ) -> list[list[str]]:
     """What runs, where and how."""
     topology = context.topology
-    providers = {each.name: each.cluster.provider for each in topology.spec.environments}
     rows = [["core cluster", topology.core_cluster, topology.spec.core.provider]]
     place = "pods of the core cluster" if context.in_pods else "process on this machine"
     rows += [
@@ -63,11 +63,22 @@ def _rows(
     ]
     if context.simulates_cloud:
         rows.append(["component", cloud.NAME, f"{place}, simulated"])
-    rows += [
+    return rows + app_cluster_rows(topology, environments, overlays)
+
+
+def app_cluster_rows(
+    topology: Topology, environments: Sequence[str], overlays: Collection[tuple[str, str]]
+) -> list[list[str]]:
+    """The environments, and what runs on those that are not stopped. Pure."""
+    providers = {each.name: each.cluster.provider for each in topology.spec.environments}
+    running = without_stopped(topology, environments)
+    rows = [
         [
             f"environment {environment}",
             topology.app_cluster(environment),
-            _how(topology, providers.get(environment, DEFAULT)),
+            _how(topology, providers.get(environment, DEFAULT))
+            if environment in running
+            else f"stopped; to start it: ucp recreate --env {environment}",
         ]
         for environment in environments
     ]
@@ -75,11 +86,17 @@ def _rows(
         [f"database {name}", ", ".join(places), NO_DATA]
         for name, places in simulated_databases(topology).items()
     ]
-    for app in sorted({app for app, _ in overlays}):
-        places = [each for each in environments if (app, each) in overlays]
+    for app in sorted({app for app, environment in overlays if environment in running}):
+        places = [each for each in running if (app, each) in overlays]
         how = {_how(topology, providers.get(each, DEFAULT)) for each in places}
         rows.append([f"app {app}", ", ".join(places), "; ".join(sorted(how))])
     return rows
+
+
+def without_stopped(topology: Topology, environments: Iterable[str]) -> list[str]:
+    """The environments that ucp.yaml doesn't declare as stopped; those have no cluster."""
+    stopped = {each.name for each in topology.spec.environments if each.state == "stopped"}
+    return [each for each in environments if each not in stopped]
 
 
 def undeclared(topology: Topology, environments: Iterable[str], apps: Iterable[str]) -> list[str]:
@@ -112,12 +129,12 @@ def _adopted(context: StartContext) -> list[str]:
 def _overlays(context: StartContext) -> set[tuple[str, str]]:
     """(app, environment) of every overlay in the app repository."""
     apps = context.published.apps
-    running = set(all_environments(context))
+    known = set(all_environments(context))
     parts = (path.split("/") for path in apps.clone.listing(apps.commit, "apps"))
     return {
         (each[1], each[3])
         for each in parts
-        if len(each) > 4 and each[2] == "overlays" and each[3] in running
+        if len(each) > 4 and each[2] == "overlays" and each[3] in known
     }
 
 
