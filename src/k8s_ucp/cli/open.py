@@ -40,6 +40,8 @@ def argocd(ctx: typer.Context) -> None:
         return
     health = context.argocd_health()
     if not health.ready:
+        if context.is_stopped():
+            raise UcpError(f"{context.topology.name} is stopped", next="ucp start")
         raise UcpError(f"argocd-server is not responding: {health.message}", next="ucp start")
     url = context.argocd_url
     call.console.data(url)

@@ -198,8 +198,7 @@ def asking_core(context: TopologyView) -> Iterator[None]:
     try:
         yield
     except Unreachable as error:
-        name = context.topology.core_cluster
-        raise UcpError(f"the core cluster {name} is not responding", next="ucp start") from error
+        raise UcpError(context.core_silence(), next="ucp start") from error
 
 
 def _renew(call: Invocation, context: TopologyView) -> None:

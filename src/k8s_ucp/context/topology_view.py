@@ -37,7 +37,7 @@ from k8s_ucp.reconciler.runtime.settings import CONTROLLERS, ON_MACHINES
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.parts import CorePorts
-from k8s_ucp.topology.placement import in_pods
+from k8s_ucp.topology.placement import core_is_existing, in_pods
 from k8s_ucp.topology.values import in_seconds
 from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
 from k8s_ucp.workspace.identity import advice_for_copy
@@ -127,6 +127,17 @@ class TopologyView:
             return self.kube.ready()
         except UcpError:
             return False
+
+    def is_stopped(self) -> bool:
+        """Whether `ucp stop` has ended it. An existing core cluster keeps running."""
+        if core_is_existing(self.topology):
+            return False
+        return self.placement.is_stopping() and not self.placement.states()
+
+    def core_silence(self) -> str:
+        """What messages say of a core cluster that doesn't respond: stopped, or maybe broken."""
+        state = "stopped" if self.is_stopped() else "not responding"
+        return f"the core cluster {self.topology.core_cluster} is {state}"
 
     def applications(self) -> list[Object]:
         """Our Applications in Argo CD; others' are left out of an adopted one. Raises KubeError."""

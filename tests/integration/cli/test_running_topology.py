@@ -369,9 +369,10 @@ def test_port_that_another_program_took_meanwhile_is_reported(running: Workbench
     assert f"demo is stopped\n         next: ucp start {where}\n" in running.ucp("doctor").stdout
     for words in (["get", "secrets"], ["mirror", "list"]):
         said = running.ucp(*words, expect=1).stderr
-        assert said == (
-            f"ucp: the core cluster demo-core is not responding\n  next: ucp start {where}\n"
-        )
+        assert said == f"ucp: the core cluster demo-core is stopped\n  next: ucp start {where}\n"
+    said = running.ucp("destroy", "--yes", expect=1).stderr
+    assert said.startswith("ucp: the core cluster demo-core is stopped, but is needed"), said
+    assert running.ucp("open", "argocd", expect=1).stderr.startswith("ucp: demo is stopped\n")
     record = ClusterFolder(running.state / "clusters", "demo-core").record()
     assert record is not None
     port = record.ports["kube-apiserver"]

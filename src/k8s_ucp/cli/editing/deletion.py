@@ -144,9 +144,8 @@ def require_core(call: Invocation, topology: Topology, app: str) -> None:
     kube = open_core(call, topology)
     if kube is None:
         raise UcpError(
-            f"the core cluster {topology.core_cluster} is not responding, but is "
-            f"needed to delete {app} from protected environments "
-            f"({', '.join(sorted(protected))})",
+            f"{core_silence(call, topology)}, but is needed to delete {app} from "
+            f"protected environments ({', '.join(sorted(protected))})",
             next=f"ucp start, then: ucp app remove {app}",
         )
     kube.close()
@@ -290,6 +289,13 @@ def refuse_lost_core(call: Invocation, topology: Topology, again: str) -> None:
 
 def _lost(call: Invocation, topology: Topology) -> FenceRecord | None:
     return FenceFiles(call.workspace.state(topology.name).fence).lost_to()
+
+
+def core_silence(call: Invocation, topology: Topology) -> str:
+    """What messages say of a core cluster that doesn't respond."""
+    from k8s_ucp.context import TopologyView
+
+    return TopologyView(call.workspace, topology).core_silence()
 
 
 def open_core(call: Invocation, topology: Topology) -> Kube | None:

@@ -25,7 +25,7 @@ from k8s_ucp.cli.command import (
     option,
     plan_invocation,
 )
-from k8s_ucp.cli.editing.deletion import how_far, open_core, refuse_lost_core
+from k8s_ucp.cli.editing.deletion import core_silence, how_far, open_core, refuse_lost_core
 from k8s_ucp.cli.editing.team_drain import (
     await_claims_deleted,
     await_projects_deleted,
@@ -200,8 +200,8 @@ def _remove(
     core = open_core(call, topology)
     if core is None:
         raise UcpError(
-            f"the core cluster {topology.core_cluster} is not responding, but is needed to see "
-            f"that the claims of {name} are gone",
+            f"{core_silence(call, topology)}, but is needed to see that the claims of {name} "
+            "are gone",
             next=f"ucp start, then: ucp team remove {name}",
         )
     with contextlib.closing(core):

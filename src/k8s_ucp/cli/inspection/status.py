@@ -39,7 +39,7 @@ from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord
 from k8s_ucp.inspect.teardown.destruction import Destruction, read_destruction
 from k8s_ucp.tools.kept_versions import kept_versions
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology.placement import core_is_existing, simulated_databases
+from k8s_ucp.topology.placement import simulated_databases
 from k8s_ucp.topology.problems import nearest
 
 if TYPE_CHECKING:
@@ -176,8 +176,7 @@ def collect(context: TopologyView) -> ClusterSnapshot:
     if original := context.workspace.original():
         # The kubeconfigs in the copy are those of the original's clusters.
         return ClusterSnapshot(core_ready=False, stopped=True, original=original)
-    placement = context.placement
-    programs = placement.states()
+    programs = context.placement.states()
     guarded = WATCHER in programs and programs[WATCHER].running
     snapshot = cluster_snapshot.collect(
         context.topology,
@@ -185,12 +184,10 @@ def collect(context: TopologyView) -> ClusterSnapshot:
         lambda: _components(context),
         context.fence.seen(guarded=guarded),
     )
-    ended = placement.is_stopping() and not programs
-    # An existing core cluster keeps running, so a missing response is a failure.
     return replace(
         snapshot,
         core_problem=_core_problem(context) if snapshot.core_ready else "",
-        stopped=ended and not snapshot.core_ready and not core_is_existing(context.topology),
+        stopped=not snapshot.core_ready and context.is_stopped(),
     )
 
 

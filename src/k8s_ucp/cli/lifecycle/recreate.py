@@ -25,6 +25,7 @@ from k8s_ucp.cli.command import (
 )
 from k8s_ucp.cli.editing.deletion import (
     clusters_first,
+    core_silence,
     open_core,
     refuse_lost_core,
     refuse_protected,
@@ -144,7 +145,7 @@ def _recreate_environments(
     refuse_lost_core(call, topology, again)
     core = open_core(call, topology)
     if core is None:
-        raise _silent(topology, again)
+        raise _silent(call, topology, again)
     core.close()
     planned = preview_stop(call, topology, to_tear_down)
     if plan:
@@ -156,7 +157,7 @@ def _recreate_environments(
         deletions = deletions_of(call, topology, to_recreate)
         if len(deletions) < len(to_recreate):
             # Nothing would be waited for, and a cluster that still runs would count as recreated.
-            raise _silent(topology, again)
+            raise _silent(call, topology, again)
         if to_tear_down:
             question = f"Tear down and recreate {', '.join(each.name for each in to_tear_down)}?"
             confirm_loss(call, planned, question, yes=yes)
@@ -216,9 +217,9 @@ def failed_environments(local_clusters: Iterable[Object]) -> set[str]:
     }
 
 
-def _silent(topology: Topology, again: str) -> UcpError:
+def _silent(call: Invocation, topology: Topology, again: str) -> UcpError:
     return UcpError(
-        f"the core cluster {topology.core_cluster} is not responding; nothing was changed",
+        f"{core_silence(call, topology)}; nothing was changed",
         next=f"ucp start, then: {again}",
     )
 

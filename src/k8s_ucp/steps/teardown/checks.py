@@ -24,7 +24,7 @@ def check_destroyable(context: StartContext) -> None:
         if core in context.teardown.abandon:
             return
         raise UcpError(
-            f"the core cluster {core} is not responding, but is needed to find what to delete",
+            f"{context.core_silence()}, but is needed to find what to delete",
             next=f"ucp start, then: ucp destroy; or, if it can't be repaired{_loss(context)}: "
             f"ucp destroy --abandon {core}",
         )
