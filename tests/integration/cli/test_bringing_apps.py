@@ -337,6 +337,9 @@ def test_refused_app_leaves_nothing_behind(
     values = str(write(tmp_path / "y", {"v.yaml": "a: 1\n"}) / "v.yaml")
     with pytest.raises(UcpError, match="--values is only for Helm charts"):
         ucp(workspace, "app", "add", "web", str(tmp_path / "theirs"), "--values", values)
+    chart = {"Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n", "templates/w.yaml": ""}
+    with pytest.raises(UcpError, match="--host is not for Helm charts"):
+        ucp(workspace, "app", "add", "web", str(write(tmp_path / "c", chart)), "--host", "web")
     assert everything(workspace) == before
     # A warning doesn't refuse it unless warnings are denied.
     write(tmp_path / "theirs", {"web.yaml": DEPLOYMENT.replace("1.0.0", "latest")})

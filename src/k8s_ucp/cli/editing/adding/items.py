@@ -69,7 +69,8 @@ def item_of(
             item["values"] = dict(item.get("values", {})) | {
                 name: _values_file(call, flags, each, undone) for name, each in values.items()
             }
-            _refuse_values(call, topology, item)
+        if values or item.get("hosts"):
+            _refuse_unread(call, topology, item, values=bool(values))
         try:
             yield item
         except EditKept:
@@ -189,8 +190,13 @@ def _detected(
     return found
 
 
-def _refuse_values(call: Invocation, topology: Topology, item: Mapping[str, Any]) -> None:
-    """Refuse values files of an app that is no chart: nothing would read them. Raises UcpError."""
+def _refuse_unread(
+    call: Invocation, topology: Topology, item: Mapping[str, Any], *, values: bool
+) -> None:
+    """Refuse values files of an app that is no chart, and hosts of one: nothing would read them.
+
+    Raises UcpError.
+    """
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.gitops.render.app_manifests import read_app
     from k8s_ucp.gitops.render.user_manifests import form_of
@@ -199,11 +205,16 @@ def _refuse_values(call: Invocation, topology: Topology, item: Mapping[str, Any]
     if app.form not in ("path", "repo"):
         return
     form = form_of(app, read_app(app, call.workspace.root, fetcher_of(call, topology)))
-    if form != "helm":
+    if values and form != "helm":
         raise UsageError(
             f"--values is only for Helm charts, but the form of the app {app.name} is {form}",
             next="leave out --values; edit the app's files instead, or its overlay of an "
             "environment in the app repository",
+        )
+    if app.hosts and form == "helm":
+        raise UsageError(
+            f"--host is not for Helm charts, but the app {app.name} is one",
+            next="leave out --host; set the host in the chart's values (--values FILE)",
         )
 
 
