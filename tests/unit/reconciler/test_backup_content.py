@@ -256,6 +256,15 @@ def test_what_could_be_read_for_ever_is_no_key(path: Path) -> None:
         load_key(path)
 
 
+def test_a_key_that_cannot_be_read_is_not_called_invalid(path: Path) -> None:
+    """Otherwise people would replace the right key, which only has the wrong owner or mode."""
+    path.parent.mkdir(parents=True)
+    path.symlink_to(path)  # Root may read a file of any mode.
+    with pytest.raises(BadKey, match="failed to read the backup key") as caught:
+        load_key(path)
+    assert "make it readable" in str(caught.value.next)
+
+
 def test_a_key_of_age_keygen_is_accepted(path: Path) -> None:
     text = made(path)
     secret = next(line for line in text.splitlines() if line.startswith("AGE-"))

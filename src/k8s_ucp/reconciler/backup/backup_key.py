@@ -7,11 +7,12 @@ ucp. pyrage is imported only when it is used.
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.reconciler.backup_content import PATH
 from k8s_ucp.workspace import FOLDER_MODE, read_regular_file, write_private_file
 
@@ -30,7 +31,7 @@ _IGNORED = "*\n!README.md\n!*.example\n"
 
 
 class BadKey(UcpError):
-    """A key that is invalid, or not the one that the backup was encrypted with."""
+    """A key that is invalid, unreadable, or not the one that the backup was encrypted with."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,16 @@ def load_key(path: Path) -> BackupKey | None:
         lines = read_regular_file(path, _LARGEST).decode("utf-8-sig").split()
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError):
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            # The key itself may be the right one: no copy has to replace it.
+            shown = command_line("ls", "-l", path)
+            raise BadKey(
+                f"failed to read the backup key {path}: {error.strerror}",
+                next=f"make it readable for you: {shown} shows its owner and mode",
+            ) from error
+        lines = []
+    except UnicodeDecodeError:
         lines = []
     found = [each for each in lines if each.startswith(_SECRET)]
     if len(found) == 1:
