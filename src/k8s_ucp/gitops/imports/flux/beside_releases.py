@@ -66,13 +66,26 @@ def _beside_app(
     overlays: dict[str, str] = {}
     path = None
     filled: list[Mapping[str, Any]] = []
-    for build in (each.build for each in builds):
-        objects = [each for each in build.objects if _is_beside(each, build)]
+    app = builds[0].app
+    namespace = app.namespace or app.name
+    beside = [
+        (each.build, [one for one in each.build.objects if _is_beside(one, each.build)])
+        for each in builds
+    ]
+    # No app may write to `default`, and a release from there gets a namespace of its own.
+    is_moved = namespace == "default" and all(
+        part(each, "metadata").get("namespace", namespace) == namespace
+        for _, objects in beside
+        for each in objects
+    )
+    namespace = app.name if is_moved else namespace
+    for build, objects in beside:
         if not objects:
             continue
         filled += filter(is_filled, objects)
         folder = join(join(build.folder, _BESIDE), build.environment or "")
-        resources = dump_all([{"resources": ["objects.yaml"]}])
+        moved = {"namespace": namespace} if is_moved else {}
+        resources = dump_all([{"resources": ["objects.yaml"], **moved}])
         generated[join(folder, "kustomization.yaml")] = resources.encode()
         generated[join(folder, "objects.yaml")] = dump_all(objects).encode()
         if build.environment:
@@ -81,10 +94,14 @@ def _beside_app(
             path = folder
     if not generated:
         return
-    app = builds[0].app
     notes = [f"it is what kustomize makes beside {some_of(names)}, in one file"]
     if variables := unfilled([dump_all(filled)]):
         notes.append(f"Flux would fill {variables} in it: write what they stand for")
+    if is_moved:
+        notes.append(
+            f"its objects go to the namespace {namespace}, as those of {app.name} do: no app may "
+            "write to default"
+        )
     yield DiscoveredApp(
         name=app_name(name),
         form="kustomize",
@@ -92,7 +109,7 @@ def _beside_app(
         path=path,
         overlays=overlays,
         environments=tuple(sorted(overlays)),
-        namespace=app.namespace or app.name,
+        namespace=namespace,
         generated=generated,
         notes=tuple(notes),
     )

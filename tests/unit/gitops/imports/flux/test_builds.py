@@ -275,6 +275,25 @@ def test_settings_of_a_flux_kustomization_are_applied_to_its_folder() -> None:
     assert sorted(request.files) == ["kustomization.yaml", "objects.yaml"]
 
 
+def test_objects_beside_a_release_in_default_go_to_its_own_namespace() -> None:
+    spec = {"targetNamespace": "default"}
+    built = release({"host": "x"}, targetNamespace="default")
+    inside = config_map("settings")
+    inside["metadata"]["namespace"] = "default"
+    there, _ = deployed(spec, built, inside)
+    [more] = [each for each in there.findings if each.form == "kustomize"]
+    assert more.namespace == "web"
+    [text] = [each.decode() for name, each in more.generated.items() if "kustomization" in name]
+    assert "namespace: web\n" in text
+    assert "as those of web do: no app may write to default" in more.notes[1]
+    # Another namespace stays what it is.
+    outside = config_map("settings")
+    outside["metadata"]["namespace"] = "other"
+    there, _ = deployed(spec, built, inside, outside)
+    [more] = [each for each in there.findings if each.form == "kustomize"]
+    assert more.namespace == "default"
+
+
 def test_variables_that_clusters_may_substitute_are_left_unresolved() -> None:
     spec = {"postBuild": {"substituteFrom": [{"kind": "Secret", "name": "settings"}]}}
     there, _ = deployed(spec, release({"host": "${HOST:=usual}"}))
