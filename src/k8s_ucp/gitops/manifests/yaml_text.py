@@ -35,6 +35,8 @@ UNLOCK = "git-crypt unlock in its repository, then run the command again"
 
 _WITH_EXPONENT = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)[eE][-+]?(?:\d{1,2}|[12]\d\d)$")
 """Numbers that PyYAML reads as strings; too large ones, such as commit ids, stay strings."""
+_OCTAL = re.compile(r"[-+]?0[oO][0-7_]+$")
+"""Numbers of YAML 1.2 that PyYAML reads as strings, such as 0o755."""
 _NO_TEXT_ELSEWHERE = re.compile(
     r"[yYnN]|[-+]?(?:\d[\d_]*+(?:\.[\d_]*+)?|\.\d++)(?:[eE][-+]?\d+)?|0[box][0-9a-fA-F_]+"
 )
@@ -95,10 +97,10 @@ def _without_tabs(text: str) -> str:
 
 @functools.cache
 def loader() -> Any:
-    """PyYAML's loader, which also accepts `=` as a string, `1e+06` as a number, and any `!tag`.
+    """PyYAML's loader, which reads what Go's parsers read, as Helm and Kubernetes use them.
 
-    Some schemas contain a bare `=`; Go prints large numbers that way, and so do chart templates.
-    Go's parsers ignore a tag that they don't know.
+    It also accepts `=` as a string, which some schemas contain; `1e+06`, as Go prints large
+    numbers, and `0o755` as numbers; `12:30` as a string; and any `!tag`.
     """
     import yaml
 
@@ -106,16 +108,22 @@ def loader() -> Any:
         pass
 
     Loader.add_implicit_resolver("tag:yaml.org,2002:float", _WITH_EXPONENT, list("-+.0123456789"))
+    Loader.add_implicit_resolver("tag:yaml.org,2002:int", _OCTAL, list("-+0"))
     Loader.add_constructor("tag:yaml.org,2002:value", lambda _, node: node.value)
     Loader.add_constructor("tag:yaml.org,2002:int", _number)
     Loader.add_multi_constructor("!", _without_tag)
     return Loader
 
 
-def _number(loader: Any, node: Any) -> int:
-    """Raises YAMLError also for a number that Python reads but never prints: 0x… is any length."""
+def _number(loader: Any, node: Any) -> int | str:
+    """A number; text for what only PyYAML reads as one, to the base of 60: `12:30`.
+
+    Raises YAMLError also for a number that Python reads but never prints: 0x… is any length.
+    """
     import yaml
 
+    if ":" in node.value:
+        return str(node.value)
     try:
         found: int = loader.construct_yaml_int(node)
         str(found)

@@ -8,7 +8,7 @@ import pytest
 
 from k8s_ucp import yaml_io
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, multiplied, nodes
+from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, first_map, multiplied, nodes
 from k8s_ucp.topology.yaml_reader import BadYaml, read
 
 
@@ -92,7 +92,7 @@ def test_deep_nesting_is_refused_and_does_not_crash_the_process(level: str) -> N
     assert nodes(200_000 * level) == []
 
 
-@pytest.mark.parametrize("number", ["0x" + 5000 * "f", 3000 * "1:" + "1", 5000 * "9", "!!int x"])
+@pytest.mark.parametrize("number", ["0x" + 5000 * "f", "0o" + 5000 * "7", 5000 * "9", "!!int x"])
 def test_numbers_that_python_does_not_print_are_invalid(number: str) -> None:
     with pytest.raises(UsageError, match=r"is not a valid number \(line 2\)"):
         documents(f"a: 1\nb: {number}\n".encode(), "a.yaml")
@@ -162,6 +162,13 @@ def test_numbers_in_gos_exponent_notation_are_read() -> None:
     assert documents(text, "a.yaml") == [
         {"a": 1000000, "b": "12e4567", "c": "1e6", "d": 1500, "e": "x1e6"}
     ]
+
+
+def test_octal_numbers_and_times_are_read_as_by_go() -> None:
+    text = b"mode: 0o755\nlow: -0o7\nold: 0644\nat: 12:30\nports: [2222:22]\nno: 0o8\n"
+    found = first_map(text, "a.yaml")
+    assert list(found.values()) == [0o755, -7, 0o644, "12:30", ["2222:22"], "0o8"]
+    assert first_map(dump_all([found]).encode(), "a.yaml") == found
 
 
 def test_strings_stay_strings_in_every_parser() -> None:
