@@ -205,7 +205,7 @@ FORGED = [
     *("address", "label", "exec"),
     *(
         pytest.param(each, marks=pytest.mark.slow)
-        for each in ("not named", "certificate", "no address")
+        for each in ("not named", "certificate", "no address", "own token")
     ),
 ]
 
@@ -230,12 +230,14 @@ def test_a_forged_secret_directs_no_cloud_credential_to_the_attackers_server(
                 "masterAuth": {"clusterCaCertificate": real["certificate-authority-data"]},
             }
             owner, wanted = declare_managed(world, told), "SourceDiffers"
-        case "no address":
+        case "no address" | "own token":
             owner, wanted = declare_managed(world, {}), "SourceUnproven"
         case _:
             owner, wanted = None, "CredentialsMissing"
     if how in ("label", "exec"):
         config = evil.kubeconfig(user={"exec": {"command": "gke-gcloud-auth-plugin"}})
+    if how == "own token":
+        config = evil.kubeconfig()
     labels = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: "stage"} if how == "label" else {}
     world.start()
     world.declare("prod")

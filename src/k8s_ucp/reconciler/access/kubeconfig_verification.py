@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, NoAccess, cloud_of
 from k8s_ucp.reconciler.access.kubeconfig import read
-from k8s_ucp.reconciler.access.sources import KubeconfigSource
+from k8s_ucp.reconciler.access.sources import KubeconfigSource, cluster_provider
 
 
 def digest_of(config: Mapping[str, Any]) -> str:
@@ -52,6 +52,11 @@ def proven(source: KubeconfigSource, auth_info: AuthInfo) -> AuthInfo:
         return _of_local_cluster(source, auth_info)
     expected = source.known
     if not expected.servers:
+        if cluster_provider(source.owner.api_version, source.owner.kind):
+            raise NoAccess(
+                "SourceUnproven",
+                f"the kubeconfig in Secret {source.key} can't be verified: {expected.distrust}",
+            )
         # Such a cluster can be reached with the kubeconfig's own credentials only.
         return auth_info
     if address(auth_info.server) not in map(address, expected.servers):

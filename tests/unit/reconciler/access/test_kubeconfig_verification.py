@@ -181,6 +181,20 @@ def test_no_credential_is_used_while_the_owner_reports_no_endpoint(kind: tuple[s
     assert "yet" in refused(describe(secret(owner, SERVERS[kind]), owner), "SourceUnproven")
 
 
+@pytest.mark.parametrize("kind", [*TOLD, AUTH], ids=lambda kind: "-".join(kind))
+def test_no_server_is_accepted_while_the_owner_reports_no_endpoint(kind: tuple[str, str]) -> None:
+    """A Secret with a token of its own would otherwise be registered while the cloud creates it."""
+    owner = managed(kind, status={})
+    forged = describe(secret(owner, EVIL, user={"token": "evil"}), owner)
+    assert "yet" in refused(forged, "SourceUnproven")
+
+
+def test_a_managed_resource_that_is_no_cloud_cluster_is_reached_with_its_own_token() -> None:
+    owner = managed(("nimbus.m.crossplane.io/v1", "Cluster"), status={})
+    found = auth_info(describe(secret(owner, EVIL, user={"token": "own"}), owner))
+    assert found.server == EVIL
+
+
 def test_no_credential_is_used_for_an_owner_that_is_not_a_cluster() -> None:
     database = ("sql.gcp.m.upbound.io/v1beta1", "DatabaseInstance")
     owner = managed(database, status={"atProvider": TOLD[GKE]})
