@@ -42,7 +42,7 @@ RECORD = SoakRecord(
     "Repositories of topologies at random",
     (
         *("src/k8s_ucp/gitops/render", "src/k8s_ucp/gitops/manifests"),
-        *(f"src/k8s_ucp/gitops/check/{name}.py" for name in ("files", "objects", "tree")),
+        *(f"src/k8s_ucp/gitops/check/{name}" for name in ("files.py", "objects", "tree.py")),
         *("templates", "tests/random_topologies.py"),
         "tests/integration/gitops/render/test_every_topology.py",
     ),
