@@ -46,7 +46,8 @@ class _Group:
 def find_kustomizations(
     tree: RepositoryTree, title: str, environments: Collection[str], named: Collection[str]
 ) -> Iterator[DiscoveredApp | RefusedApp]:
-    groups, taken = _groups(tree, environments)
+    bundles = _bundles(tree)
+    groups, taken = _groups(tree, environments, bundles)
     for app, group in sorted(groups.items()):
         variants = variants_among(group.overlays, named)
         for each in variants:
@@ -88,7 +89,7 @@ def find_kustomizations(
             environments=tuple(sorted(group.overlays)),
             notes=(note_on(variants),) if variants else (),
         )
-    for folder in filter(tree.is_searched, sorted(_bundles(tree))):
+    for folder in filter(tree.is_searched, sorted(bundles)):
         yield RefusedApp(
             name_of(folder, title),
             folder or ".",
@@ -107,13 +108,13 @@ def _bundles(tree: RepositoryTree) -> set[str]:
 
 
 def _groups(
-    tree: RepositoryTree, environments: Collection[str]
+    tree: RepositoryTree, environments: Collection[str], bundles: Collection[str]
 ) -> tuple[dict[str, _Group], Collection[str]]:
     """({folder of an app: its base and overlays}, folders that other kustomizations include)."""
     all_folders = sorted(
         each
-        for each in tree.kustomizations - _bundles(tree)
-        if tree.is_searched(each) and not tree.in_chart(each)
+        for each in tree.kustomizations
+        if tree.is_searched(each) and not tree.in_chart(each) and each not in bundles
     )
     folders = [each for each in all_folders if tree.kustomization(each).get("kind") != "Component"]
     lists = {each for each in folders if _only_lists(tree, each, environments)}
