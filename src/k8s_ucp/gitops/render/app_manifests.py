@@ -291,11 +291,9 @@ def folder_tree_of(root: Path, *, closed: Collection[str] = ()) -> FolderTree:
         return found
 
     def linked_folder(link: Path) -> str | None:
-        target = Path(os.path.realpath(link))
-        if not target.is_dir() or not target.is_relative_to(top):
-            return None
-        path = target.relative_to(top).as_posix()
-        return path if not is_hidden(path) and is_open(target) else None
+        target = _target_within(link, top)
+        is_read = target is not None and target.is_dir() and is_open(target)
+        return target.relative_to(top).as_posix() if target and is_read else None
 
     return FolderTree(names, read, hidden, links)
 
@@ -393,10 +391,16 @@ def _files(
 
 def links_within(link: Path, top: Path) -> bool:
     """A symbolic link leads to a file below a folder that isn't hidden."""
+    target = _target_within(link, top)
+    return target is not None and target.is_file()
+
+
+def _target_within(link: Path, top: Path) -> Path | None:
+    """What a symbolic link leads to; None if that isn't below a folder, or hidden there."""
     # Unlike `resolve`, this takes links that lead to each other.
     target, top = Path(os.path.realpath(link)), top.resolve()
-    inside = target.is_file() and target.is_relative_to(top)
-    return inside and not is_hidden(target.relative_to(top).as_posix())
+    inside = target.is_relative_to(top) and not is_hidden(target.relative_to(top).as_posix())
+    return target if inside else None
 
 
 def _shipped(name: str, content: bytes) -> bytes:
