@@ -51,7 +51,7 @@ def mirror_details(syncers: Sequence[Object]) -> list[dict[str, Any]]:
 
 def stopped_targets(item: Object, topology: Topology) -> list[str]:
     """The stopped environments for which a mirror waits; empty if it lacks anything else."""
-    stopped = [each.name for each in topology.spec.environments if each.state == "stopped"]
+    stopped = topology.stopped_environments
     targets = (item.get("status") or {}).get("targets") or []
     if behind := {each["cluster"] for each in targets if not _target(each)["ready"]}:
         found = [each for each in stopped if topology.app_cluster(each) in behind]

@@ -83,6 +83,11 @@ class Topology(Part):
         """Name of the core cluster."""
         return f"{self.name}-core"
 
+    @property
+    def stopped_environments(self) -> list[str]:
+        """Names of the environments that are declared as stopped: they have no cluster."""
+        return [each.name for each in self.spec.environments if each.state == "stopped"]
+
     def app_cluster(self, environment: str) -> str:
         """Name of an environment's app cluster."""
         return f"{self.name}-{environment}"

@@ -94,8 +94,8 @@ def app_cluster_rows(
 
 
 def without_stopped(topology: Topology, environments: Iterable[str]) -> list[str]:
-    """The environments that ucp.yaml doesn't declare as stopped; those have no cluster."""
-    stopped = {each.name for each in topology.spec.environments if each.state == "stopped"}
+    """The environments that have a cluster."""
+    stopped = topology.stopped_environments
     return [each for each in environments if each not in stopped]
 
 

@@ -332,7 +332,7 @@ def _environments(found: Examined) -> Iterator[Finding]:
     known |= {str(each.get("environment")) for each in found.snapshot.notes.values()}
     known |= status.environment_causes(found.snapshot).keys()
     # Until Argo CD has synced it, the core still lists one that was stopped.
-    known |= {each.name for each in found.topology.spec.environments if each.state == "stopped"}
+    known |= set(found.topology.stopped_environments)
     for name in sorted({*found.snapshot.environments} - known):
         yield Finding(
             f"environment/{name}",

@@ -209,7 +209,7 @@ def running_environments(context: StartContext) -> list[str]:
 
     If the command is about some environments only, those of them.
     """
-    stopped = {each.name for each in context.topology.spec.environments if each.state == "stopped"}
+    stopped = context.topology.stopped_environments
     return [
         each
         for each in all_environments(context)
