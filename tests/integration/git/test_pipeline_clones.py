@@ -20,8 +20,8 @@ from tests.integration.gitops.promotion.git_servers import (
     GitHandler,
     GitServer,
     HttpGit,
-    serving,
 )
+from tests.serving import serving
 
 OURS = Credential(USER, TOKEN)
 JOB = "gitlab-ci-token:job-t0ken"

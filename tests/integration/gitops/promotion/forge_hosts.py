@@ -17,9 +17,10 @@ from tests.integration.gitops.promotion.fake_forges import (
     GitHubHandler,
     GitLabHandler,
 )
-from tests.integration.gitops.promotion.git_servers import TOKEN, serving
+from tests.integration.gitops.promotion.git_servers import TOKEN
 from tests.integration.gitops.promotion.git_servers import USER as GIT_USER
 from tests.integration.gitops.promotion.gitea_server import USER, Gitea
+from tests.serving import serving
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+
+from tests.serving import serving
 
 USER, TOKEN = "ci", "t0p-s3cret-token"
 
@@ -165,27 +166,11 @@ class HttpGit:
         return f"http://127.0.0.1:{port}/{repository.relative_to(self.server.root)}"
 
 
-ServerType = TypeVar("ServerType", bound=GitServer)
-
-
 @contextlib.contextmanager
 def http_git(root: Path, environment: dict[str, str], *, auth: bool = True) -> Iterator[HttpGit]:
     """Serve the repositories below `root` until the end of the block."""
     with serving(GitServer(root, environment, auth)) as server:
         yield HttpGit(server)
-
-
-@contextlib.contextmanager
-def serving(server: ServerType) -> Iterator[ServerType]:
-    """Run a server in a thread until the end of the block."""
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 SSHD = next(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from k8s_ucp.gitops.forge.base import ForgeFailed, Proposal, PullRequest, Site
 from k8s_ucp.gitops.forge.gitea import Gitea
 from k8s_ucp.gitops.forge.github import GitHub
+from tests.serving import serving
 
 HEAD = "ucp/echo/stage"
 OLD, NEW, BY_ID = (f"/api/v3/{each}" for each in ("repos/octo/shop", "repos/acme/store", "repos/7"))
@@ -47,13 +47,8 @@ class _GitHub(BaseHTTPRequestHandler):
 @pytest.fixture
 def address() -> Iterator[str]:
     _GitHub.answers, _GitHub.requests = {}, []
-    server = HTTPServer(("127.0.0.1", 0), _GitHub)
-    serving = threading.Thread(target=server.serve_forever, args=(0.02,))
-    serving.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    serving.join()
-    server.server_close()
+    with serving(HTTPServer(("127.0.0.1", 0), _GitHub)) as server:
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 def forge(address: str) -> GitHub:

@@ -17,6 +17,7 @@ import pytest
 from k8s_ucp.gitops.forge import base, gitea
 from k8s_ucp.gitops.forge.base import ForgeFailed, Proposal, PullRequest, Site, TooSlow, in_time
 from k8s_ucp.gitops.forge.gitea import Gitea
+from tests.serving import serving
 
 _ENDED = threading.Event()
 
@@ -39,14 +40,9 @@ class _Dripping(BaseHTTPRequestHandler):
 @pytest.fixture
 def dripping() -> Iterator[str]:
     _ENDED.clear()
-    server = HTTPServer(("127.0.0.1", 0), _Dripping)
-    serving = threading.Thread(target=server.serve_forever, args=(0.02,))
-    serving.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    _ENDED.set()
-    server.shutdown()
-    serving.join()
-    server.server_close()
+    with serving(HTTPServer(("127.0.0.1", 0), _Dripping)) as server:
+        yield f"http://127.0.0.1:{server.server_port}"
+        _ENDED.set()
 
 
 def test_a_forge_that_sends_a_byte_now_and_then_is_given_up(
