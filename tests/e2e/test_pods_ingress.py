@@ -37,7 +37,7 @@ def ask(
     address: str, host: str | None = None, path: str = "/", send: object = None
 ) -> tuple[int, str]:
     """GET an address (host:port) with a Host header and return the answer; send: a body to POST."""
-    connection = http.client.HTTPConnection(address, timeout=20)
+    connection = http.client.HTTPConnection(address, timeout=10)
     try:
         method, body = ("GET", None) if send is None else ("POST", json.dumps(send))
         connection.request(method, path, body, headers={"Host": host} if host else {})

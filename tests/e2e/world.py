@@ -351,7 +351,8 @@ class Workbench:
 def until(what: str, met: Callable[[], Any], seconds: float = 300) -> Any:
     """Wait for `met` to return something true, and return it; errors count as not yet.
 
-    It sleeps five times as long as a call takes, to leave processor time for the work.
+    It sleeps five times as long as a call takes, to leave processor time for the work, but no
+    longer than 5 s: a call may also have waited for a response that never came.
     """
     deadline = time.monotonic() + seconds
     last: object = None
@@ -363,5 +364,5 @@ def until(what: str, met: Callable[[], Any], seconds: float = 300) -> Any:
         else:
             if last:
                 return last
-        time.sleep(max(0.4, 5 * (time.monotonic() - looked)))
+        time.sleep(min(5.0, max(0.4, 5 * (time.monotonic() - looked))))
     raise AssertionError(f"{what}: not within {seconds} s; last: {last!r}")

@@ -63,6 +63,9 @@ type service struct {
 	}
 }
 
+// A connection that is kept would lead to its pod, whose address no longer responds once it is replaced.
+var backends = &http.Transport{DisableKeepAlives: true}
+
 type server struct {
 	client *http.Client
 	base   string
@@ -104,7 +107,9 @@ func (api server) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 		http.NotFound(answer, request)
 		return
 	}
-	httputil.NewSingleHostReverseProxy(backend).ServeHTTP(answer, request)
+	proxy := httputil.NewSingleHostReverseProxy(backend)
+	proxy.Transport = backends
+	proxy.ServeHTTP(answer, request)
 }
 
 // find is the address of the backend; nil: no Ingress wants the request. Rules that name the host
