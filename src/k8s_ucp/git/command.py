@@ -46,8 +46,12 @@ MOST_BYTES = 1_000_000_000
 """Maximum output of a call. Some megabytes of others' repositories can be any number of zeros."""
 MOST_NAMES = 200_000_000
 """The same for lists of files and refs, which take several times as much once they are parsed."""
+MOST_MESSAGES = 50_000_000
+"""The same for stderr, where a host writes what it likes: enough for a line on each of many refs."""
 MOST_MEMORY = 4_000_000_000
 """Bytes of each process of a call to a host: git keeps an answer in memory, however long it is."""
+_READ_BYTES = 100_000
+"""The end of a failed call's messages that is searched for the cause: 4 s for each megabyte."""
 _LISTS = ("ls-remote", "ls-tree")
 _LOOK_SECONDS = 0.5
 """Interval of looks at the output of a running call."""
@@ -116,9 +120,9 @@ def run_git(
             ) from error
         if code in codes:
             return out
-        output = errors.decode("utf-8", "replace")
+        output = _end_of(errors)
         if action == "push":
-            output = out.decode("utf-8", "replace") + output
+            output = _end_of(out) + output
         repository_name = _repository_name(action, arguments, folder, where)
         secrets = [credential.password] if credential else []
         failure = classify(
@@ -135,6 +139,12 @@ def run_git(
     if connection and not isinstance(failure, Rejected | Declined):
         connection.close()
     raise failure
+
+
+def _end_of(output: bytes) -> str:
+    """From the start of a line: half a URL would not show that it contains a password."""
+    end = output[-_READ_BYTES:]
+    return (end if end == output else end.partition(b"\n")[2]).decode("utf-8", "replace")
 
 
 def _repository_name(action: str, arguments: Sequence[str], folder: Path | None, where: str) -> str:
@@ -245,6 +255,8 @@ def _communicate(
         except subprocess.TimeoutExpired as expired:
             if len(expired.output or b"") > most:
                 raise _TooLong(most) from None
+            if len(expired.stderr or b"") > MOST_MESSAGES:
+                raise _TooLong(MOST_MESSAGES) from None
             if left <= _LOOK_SECONDS:
                 raise
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -122,6 +123,36 @@ def test_an_answer_without_end_does_not_fill_the_memory(
         with pytest.raises(TooMuchOutput, match=r"[Oo]ut of memory"):
             run_git(["clone", "-q", f"{url}/a.git", str(place / "a")], where=url)
     assert len(heard) == 2
+
+
+def packets(*lines: bytes) -> bytes:
+    return b"".join(b"%04x%s" % (len(line) + 4, line) for line in lines)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_messages_of_a_host_fill_neither_the_memory_nor_the_error(
+    place: Path, monkeypatch: pytest.MonkeyPatch, *, ends: bool
+) -> None:
+    """Git prints what the host says while it prepares a pack, as long as it says something."""
+    monkeypatch.setattr(command, "MOST_MESSAGES", 10_000_000)
+    message = packets(b"\x02" + b"x" * 60_000 + b"\n")
+
+    def speak(connection: socket.socket) -> None:
+        head = b"1" * 40
+        connection.sendall(packets(head + b" HEAD\0side-band-64k\n", head + b" " + MAIN.encode()))
+        connection.sendall(b"0000")
+        connection.recv(65536)
+        connection.sendall(packets(b"NAK\n"))
+        if ends:
+            connection.sendall(message * 40)
+        else:
+            endless(b"", message)(connection)
+
+    with server(speak) as (url, _), pytest.raises(GitFailed) as caught:
+        url = url.replace("http:", "git:")
+        run_git(["clone", "-q", "--", url + "/a.git", str(place / "a")], where=url, timeout=60)
+    assert ends or isinstance(caught.value, TooMuchOutput)
+    assert len(caught.value.message) < 110_000
 
 
 def test_object_ids_match_in_a_sha256_repository(place: Path) -> None:
