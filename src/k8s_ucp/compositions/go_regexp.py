@@ -27,7 +27,7 @@ def search(pattern: str, value: str) -> re.Match[str] | None:
 
     try:
         return re.search(_CLASS_OR_END.sub(as_python, pattern), value, re.ASCII)
-    except re.error as error:
+    except (re.error, OverflowError, ValueError, RecursionError) as error:
         raise CompositionError(
             f"the regular expression {pattern!r} is not supported: {error}"
         ) from error

@@ -135,6 +135,7 @@ def test_a_value_is_transformed(value: object, transform: Any, result: object) -
         ("one", {"type": "string", "string": {"type": "Trim"}}),
         ("one", {"type": "string", "string": {"type": "Regexp", "regexp": {"match": "[[:a:]]"}}}),
         ("one", {"type": "string", "string": {"type": "Regexp", "regexp": {"match": r"\pL"}}}),
+        ("one", {"type": "string", "string": {"type": "Regexp", "regexp": {"match": "(" * 2000}}}),
     ],
 )
 def test_a_transform_that_does_not_fit_its_value_is_an_error(value: object, transform: Any) -> None:

@@ -124,7 +124,7 @@ def _safe_patterns(item: Object) -> Iterator[re.Pattern[str]]:
     """Patterns for hosts that can't keep Python busy; the others are left to the API server."""
     for each in host_patterns(item):
         if "(" not in each and len(_REPEATED.findall(each)) <= 2:
-            with contextlib.suppress(re.error):
+            with contextlib.suppress(re.error, OverflowError, ValueError):
                 yield re.compile(each, re.ASCII)
 
 

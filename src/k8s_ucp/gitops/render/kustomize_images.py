@@ -21,6 +21,8 @@ from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part
 
 _LISTS = ("containers", "initContainers")
 _PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902")
+_DEEPEST = 100
+"""Kustomizations of which each lists the next."""
 _SELECTORS = frozenset({"kind", "name", "group", "version"})
 """Of a patch's target: what can be compared here. Groups and versions rarely tell kinds apart."""
 
@@ -50,42 +52,53 @@ class _Found:
     containers: list[_Container] = field(default_factory=list)
     unseen: bool = False
     """There are images that can't be seen here, such as those of a base on another host."""
+    components: set[str] = field(default_factory=set)
+    """Folders of the components that have changed it."""
 
     def add(self, other: _Found) -> None:
-        self.containers += other.containers
+        self.containers = list(dict.fromkeys((*self.containers, *other.containers)))
         self.unseen = self.unseen or other.unseen
 
 
 def images_of(files: Files, folder: str = "") -> list[tuple[str, str]]:
     """(image, version) that a kustomization produces, filtered as in `one_version`."""
     found = _Found()
-    _collect(found, files, folder, frozenset())
+    _collect(found, files, folder, {folder: found})
     versions: dict[str, set[str]] = {}
     for each in found.containers:
         versions.setdefault(each.image, set()).add(each.version)
     return one_version(versions)
 
 
-def _collect(found: _Found, files: Files, folder: str, way: frozenset[str]) -> None:
-    """Add a kustomization's images to `found`. A component also changes its parent's images."""
-    if folder in way:
+def _collect(
+    found: _Found, files: Files, folder: str, known: dict[str, _Found], depth: int = 0
+) -> None:
+    """Add a kustomization's images to `found`. A component also changes its parent's images.
+
+    known: what each folder has by itself, since many others, or itself, may list it.
+    """
+    if depth > _DEEPEST:
+        found.unseen = True
         return
     content = kustomization(files, folder)
     components = content.get("components")
     for entry in entries({**content, "components": None}):
-        own = _Found()
         path = resolve(folder, entry)
         if path is not None and path in files:
-            own.containers += _in_file(files[path])
+            found.add(_Found([*_in_file(files[path])]))
         elif path is not None and kustomization(files, path):
-            _collect(own, files, path, way | {folder})
+            if path not in known:
+                known[path] = _Found()
+                _collect(known[path], files, path, known, depth + 1)
+            found.add(known[path])
         else:
-            own.unseen = True
-        found.add(own)
+            found.unseen = True
     for entry in components if isinstance(components, list) else []:
         path = resolve(folder, entry) if isinstance(entry, str) else None
         if path is not None and kustomization(files, path):
-            _collect(found, files, path, way | {folder})
+            if path not in found.components:
+                found.components.add(path)
+                _collect(found, files, path, known, depth + 1)
         else:
             found.unseen = True
     _apply_patches(found, files, folder, content)
@@ -167,11 +180,12 @@ _LONGEST_NAME = 253
 def _matches(pattern: str, text: str) -> bool:
     """Whether a pattern matches; False if Python may take years to find out."""
     repeating = len(_REPEATING.findall(pattern))
-    if len(text) > _LONGEST_NAME or repeating > 2 or (repeating and "(" in pattern):
+    too_long = len(text) > _LONGEST_NAME or len(pattern) > 10 * _LONGEST_NAME
+    if too_long or repeating > 2 or (repeating and "(" in pattern):
         return pattern == text
     try:
         return re.fullmatch(pattern, text) is not None
-    except re.error:
+    except (re.error, OverflowError, ValueError, RecursionError):
         return False
 
 

@@ -205,7 +205,13 @@ def test_a_wildcard_claims_the_hosts_of_one_label() -> None:
     assert not faults({**route, "spec": {"hostnames": ["*.prod.example.org"]}})
 
 
-@pytest.mark.parametrize("pattern", [r"^x\.prod", "[", "(e|o)", f"{'a+' * 40}$", "^([a-z]+)+$"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(r"^x\.prod", "[", "(e|o)", f"{'a+' * 40}$", "^([a-z]+)+$"),
+        *("a{99999999999}", f"a{{{'9' * 5000}}}"),
+    ],
+)
 def test_patterns_for_other_hosts_or_of_any_cost_have_no_faults(pattern: str) -> None:
     spec = {"routes": [{"match": f"HostRegexp(`{pattern}`)"}]}
     assert not faults({"kind": "IngressRoute", "metadata": {"name": "web"}, "spec": spec})

@@ -170,6 +170,32 @@ def test_a_pattern_of_a_patch_that_takes_years_is_not_compared() -> None:
     assert _matches("web-(api|page)", "web-page")
 
 
+@pytest.mark.parametrize("pattern", ["a{99999999999}", f"a{{{'9' * 5000}}}", "(" * 2000])
+def test_a_pattern_that_python_cannot_read_selects_nothing(pattern: str) -> None:
+    assert not _matches(pattern, "web")
+
+
+@pytest.mark.parametrize("key", ["resources", "components"])
+def test_kustomizations_listed_twice_count_once(key: str) -> None:
+    """Forty of them, of which each lists the next twice, would be read a trillion times."""
+    files = {
+        f"{number}/kustomization.yaml": f"{key}: [../{number + 1}, ../{number + 1}]\n".encode()
+        for number in range(40)
+    }
+    files |= {"40/kustomization.yaml": b"resources: [web.yaml]\n", "40/web.yaml": DEPLOYMENT}
+    assert images_of(files, "0") == [("reg/side", "2"), ("reg/web", "1")]
+
+
+def test_kustomizations_in_an_endless_line_are_not_followed() -> None:
+    files = {
+        f"{number}/kustomization.yaml": f"resources: [../{number + 1}]\n".encode()
+        for number in range(2000)
+    }
+    images = b"images: [{name: reg/web, newTag: '5'}]\n"
+    files["0/kustomization.yaml"] += images
+    assert images_of(files, "0") == [("reg/web", "5")]
+
+
 def test_containers_that_are_no_list_have_no_images() -> None:
     pods = b"kind: Pod\nspec: {containers: 5}\n---\nkind: Pod\nspec: {containers: {image: web}}\n"
     assert images_in({"pods.yaml": pods}) == []
