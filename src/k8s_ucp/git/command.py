@@ -47,7 +47,7 @@ MOST_BYTES = 1_000_000_000
 MOST_NAMES = 200_000_000
 """The same for lists of files and refs, which take several times as much once they are parsed."""
 MOST_MESSAGES = 50_000_000
-"""The same for stderr, where a host writes what it likes: enough for a line on each of many refs."""
+"""The same for stderr, where a host writes what it likes: a line on each of its refs fits in."""
 MOST_MEMORY = 4_000_000_000
 """Bytes of each process of a call to a host: git keeps an answer in memory, however long it is."""
 _READ_BYTES = 100_000

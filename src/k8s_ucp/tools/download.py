@@ -9,6 +9,7 @@ without user, password and query.
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -153,6 +154,9 @@ _OUT_OF_ORDER = (502, 503, 504)
 """What gateways return if the server behind them is unavailable."""
 
 
+_LENGTH = re.compile("[0-9]{1,18}")
+
+
 class _Again(Exception):
     """The connection failed or broke, so a retry makes sense. The message is the reason."""
 
@@ -205,7 +209,7 @@ class _Transfer:
 
     def write(self, response: Response, have: int, until: float) -> None:
         length = response.headers.get("Content-Length", "")
-        total = have + int(length) if length.isdigit() else None
+        total = have + int(length) if _LENGTH.fullmatch(length) else None
         with self.reporting_own_errors():
             if version := _version(response):
                 self.validator.write_text(version, "ascii")
@@ -300,15 +304,18 @@ def _answer(
         session.headers.update({"User-Agent": "k8s-ucp", "Accept-Encoding": "identity"})
         try:
             for _ in range(REDIRECTS):
-                _require_secure(at, url, plain)
-                response = session.request(
-                    "HEAD" if head else "GET",
-                    at,
-                    headers=headers,
-                    stream=True,
-                    allow_redirects=False,
-                    timeout=(limits.connect, limits.stall),
-                )
+                try:
+                    _require_secure(at, url, plain)
+                    response = session.request(
+                        "HEAD" if head else "GET",
+                        at,
+                        headers=headers,
+                        stream=True,
+                        allow_redirects=False,
+                        timeout=(limits.connect, limits.stall),
+                    )
+                except ValueError as error:  # requests parses the URL of a redirect, too.
+                    raise requests.exceptions.InvalidURL(at) from error
                 with contextlib.closing(response):
                     onward = response.headers.get("Location")
                     if head or not response.is_redirect or not onward:
@@ -321,6 +328,7 @@ def _answer(
 
 
 def _require_secure(at: str, asked: str, plain: bool) -> None:
+    """Raises NotServed, or ValueError if it is no URL."""
     parts = urlsplit(at)
     local = is_loopback(parts.hostname or "")
     if parts.scheme == "https" or (parts.scheme == "http" and (local or plain)):

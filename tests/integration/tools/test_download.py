@@ -23,6 +23,7 @@ from k8s_ucp.tools.download import (
     shown,
 )
 from tests.integration.tools.release_server import Publisher, publisher
+from tests.raw_server import server as server_of
 
 CONTENT = os.urandom(700_000)
 HASTY = DownloadLimits(deadline=20, connect=2, stall=0.4, pause=0.01)
@@ -183,6 +184,24 @@ def test_redirect_to_plain_http_is_not_followed(server: Publisher, target: Path)
     ) as e:
         fetch_file(f"{server.address}/file", target, limits=HASTY)
     assert "secret" not in str(e.value)
+
+
+@pytest.mark.parametrize("address", ["https://[::1", "//[x/file"])
+def test_redirect_to_no_address_is_an_error(server: Publisher, target: Path, address: str) -> None:
+    server.redirects["/file"] = address
+    url = f"{server.address}/file"
+    with pytest.raises(NotReached, match="the URL is not valid"):
+        fetch_file(url, target, limits=HASTY)
+    with pytest.raises(NotReached, match="the URL is not valid"):
+        fetch_text(url)
+
+
+@pytest.mark.parametrize("length", [b"\xb2", b"9" * 5000])
+def test_length_that_is_no_number_is_ignored(target: Path, length: bytes) -> None:
+    answer = b"HTTP/1.0 200 OK\r\nContent-Length: " + length + b"\r\n\r\n" + CONTENT
+    with server_of(lambda connection: connection.sendall(answer)) as (address, _):
+        fetch_file(f"{address}/file", target, limits=HASTY)
+    assert_alone(target)
 
 
 def test_endless_redirects_end(server: Publisher, target: Path) -> None:

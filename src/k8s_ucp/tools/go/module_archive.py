@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import lzma
 import re
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.tools import download
 from k8s_ucp.tools.download import NotReached, NotServed, Progress
 from k8s_ucp.tools.go.compiler import ModuleSource
+
+_CORRUPT = (zlib.error, lzma.LZMAError)
 
 
 class WrongHash(UcpError):
@@ -94,11 +98,14 @@ def module_hash(archive: Path) -> str:
     try:
         with zipfile.ZipFile(archive) as files:
             for name in sorted(files.namelist()):
-                lines.append(f"{hashlib.sha256(files.read(name)).hexdigest()}  {name}\n")
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError):
+                # Not at once: until the hash is known, anyone may have written the archive.
+                with files.open(name) as file:
+                    digest = hashlib.file_digest(file, "sha256")  # type: ignore[arg-type]
+                lines.append(f"{digest.hexdigest()}  {name}\n")
+    except (zipfile.BadZipFile, OSError, EOFError, RuntimeError, ValueError, *_CORRUPT):
         return ""
-    digest = hashlib.sha256("".join(lines).encode()).digest()
-    return f"h1:{base64.b64encode(digest).decode()}"
+    hashed = hashlib.sha256("".join(lines).encode()).digest()
+    return f"h1:{base64.b64encode(hashed).decode()}"
 
 
 def unpack(archive: Path, module: str, version: str, wanted: tuple[str, ...], to: Path) -> None:

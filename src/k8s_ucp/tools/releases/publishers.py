@@ -77,10 +77,10 @@ def published_checksum(text: str, file: str) -> str | None:
 def _digest_on_github(text: str, file: str) -> str | None:
     try:
         assets = json.loads(text)["assets"]
-        digests = {each["name"]: each.get("digest") or "" for each in assets}
-    except (ValueError, KeyError, TypeError, AttributeError):
+        digests = {each["name"]: each.get("digest") for each in assets}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    kind, _, value = digests.get(file, "").partition(":")
+    kind, _, value = str(digests.get(file)).partition(":")
     return _sha256(value) if kind == "sha256" else None
 
 

@@ -38,7 +38,9 @@ RELEASED = pytest.mark.parametrize(
         (json.dumps({"assets": [{"name": "file.tar.gz", "digest": None}]}), None),
         (json.dumps({"assets": [{"name": "other", "digest": f"sha256:{HASH}"}]}), None),
         (json.dumps({"message": "rate limit"}), None),
+        (json.dumps({"assets": [{"name": "file.tar.gz", "digest": 5}]}), None),
         ("{", None),
+        ('{"assets": ' + "[" * 100_000, None),
     ],
 )
 def test_checksums_are_parsed_in_every_format(text: str, found: str | None) -> None:
