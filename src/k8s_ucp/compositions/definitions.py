@@ -50,11 +50,25 @@ _CROSSPLANE = _fields(
 )
 """Field that Crossplane adds to the spec of every kind."""
 
+_NUMBER = {"type": "number"}
+_SCHEMA = _fields(
+    type=_TEXT,
+    required={"type": "array", "items": _TEXT},
+    enum={"type": "array"},
+    pattern=_TEXT,
+    maxLength=_NUMBER,
+    minimum=_NUMBER,
+    maximum=_NUMBER,
+)
+_SCHEMA["properties"] |= {
+    "properties": _optional({"type": "object", "additionalProperties": _SCHEMA}),
+    "items": _optional(_SCHEMA),
+}
 _NAMED = {**_METADATA, "required": ["name"]}
 _VERSION = _fields(
     ["name", "schema"],
     name=_TEXT,
-    schema=_fields(["openAPIV3Schema"], openAPIV3Schema=_fields()),
+    schema=_fields(["openAPIV3Schema"], openAPIV3Schema=_SCHEMA),
 )
 _STEP = _fields(
     ["step", "functionRef"],
@@ -157,14 +171,15 @@ class Definitions:
                 raise UsageError(
                     f"{_title(claim)}: version {version!r} is not served, but {', '.join(served)}"
                 )
-            schema = copy.deepcopy(served[version]["schema"]["openAPIV3Schema"])
-            properties = schema.setdefault("properties", {})
-            own = properties.setdefault("spec", {"type": "object"})
-            own.setdefault("properties", {})["crossplane"] = _optional(_CROSSPLANE)
+            schema = served[version]["schema"]["openAPIV3Schema"]
+            properties = schema.get("properties") or {}
+            own = properties.get("spec") or {"type": "object"}
+            fields = {**(own.get("properties") or {}), "crossplane": _optional(_CROSSPLANE)}
             return {
                 **schema,
                 "properties": {
                     **properties,
+                    "spec": {**own, "properties": fields},
                     **{name: {"type": "string"} for name in ("apiVersion", "kind")},
                     "metadata": _optional(_METADATA),
                     "status": _optional(_fields()),
@@ -198,7 +213,7 @@ def _described(composition: Object) -> str:
 def _with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
     if isinstance(value, dict):
         for name, inner in (schema.get("properties") or {}).items():
-            if name not in value and "default" in inner:
+            if name not in value and inner.get("default") is not None:
                 value[name] = copy.deepcopy(inner["default"])
             if name in value:
                 value[name] = _with_defaults(value[name], inner)
@@ -214,23 +229,23 @@ def _problems(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]
     if wanted and not _is_a(value, wanted):
         yield f"{path} is not of type {wanted}"
         return
-    if "enum" in schema and value not in schema["enum"]:
-        yield f"{path}: {value!r} is not one of {some_of(schema['enum'], 8)}"
+    if (allowed := schema.get("enum")) and value not in allowed:
+        yield f"{path}: {value!r} is not one of {some_of(allowed, 8)}"
     if isinstance(value, dict):
         yield from _object_problems(value, schema, path)
     elif isinstance(value, list):
         for number, each in enumerate(value):
             yield from _problems(each, schema.get("items") or {}, f"{path}[{number}]")
     elif isinstance(value, str):
-        if "pattern" in schema and not _matches(schema["pattern"], value):
-            yield f"{path}: {value!r} does not match {schema['pattern']}"
-        if len(value) > schema.get("maxLength", len(value)):
-            yield f"{path} is longer than {schema['maxLength']}"
+        if (pattern := schema.get("pattern")) and not _matches(pattern, value):
+            yield f"{path}: {value!r} does not match {pattern}"
+        if (most := schema.get("maxLength")) is not None and len(value) > most:
+            yield f"{path} is longer than {most}"
     elif isinstance(value, int | float):
-        if value < schema.get("minimum", value):
-            yield f"{path}: {value} is less than {schema['minimum']}"
-        if value > schema.get("maximum", value):
-            yield f"{path}: {value} is more than {schema['maximum']}"
+        if (least := schema.get("minimum")) is not None and value < least:
+            yield f"{path}: {value} is less than {least}"
+        if (most := schema.get("maximum")) is not None and value > most:
+            yield f"{path}: {value} is more than {most}"
 
 
 def _matches(pattern: str, value: str) -> bool:
@@ -255,7 +270,7 @@ def _object_problems(value: Object, schema: Mapping[str, Any], path: str) -> Ite
         elif isinstance(more, Mapping):
             yield from _problems(inner, more, field)
         elif not more and not schema.get("x-kubernetes-preserve-unknown-fields"):
-            yield f"{field} is not a field; fields are: {some_of(sorted(properties), 12)}"
+            yield f"{field} is not a field; fields are: {some_of(sorted(properties, key=str), 12)}"
 
 
 def _is_a(value: Any, wanted: str) -> bool:

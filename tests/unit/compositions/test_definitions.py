@@ -116,14 +116,37 @@ def test_an_incomplete_definition_is_refused(
         Definitions.among(found)
 
 
-def test_a_field_may_be_null_if_its_definition_says_so() -> None:
-    def with_region(schema: dict[str, Any]) -> dict[str, Any]:
-        spec = {"type": "object", "properties": {"region": schema}}
-        root = {"type": "object", "properties": {"spec": spec}}
-        version = {"name": "v1", "served": True, "schema": {"openAPIV3Schema": root}}
-        (definition,) = (each for each in OBJECTS if each["kind"] != "Composition")
-        return {**definition, "spec": {**definition["spec"], "versions": [version]}}
+def with_region(schema: Any) -> dict[str, Any]:
+    """The definition with another schema of its region."""
+    spec = {"type": "object", "properties": {"region": schema}}
+    root = {"type": "object", "properties": {"spec": spec}}
+    version = {"name": "v1", "served": True, "schema": {"openAPIV3Schema": root}}
+    (definition,) = (each for each in OBJECTS if each["kind"] != "Composition")
+    return {**definition, "spec": {**definition["spec"], "versions": [version]}}
 
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        (None, "properties.region is not of type object"),
+        ({"type": ["string"]}, "properties.region.type is not of type string"),
+        ({"items": "string"}, "properties.region.items is not of type object"),
+        ({"required": "name"}, "properties.region.required is not of type array"),
+        ({"minimum": "1"}, "properties.region.minimum is not of type number"),
+    ],
+)
+def test_a_schema_with_a_value_of_another_type_is_refused(schema: Any, problem: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(problem)):
+        Definitions.among([with_region(schema)])
+
+
+def test_keys_without_a_value_are_left_out_of_a_schema() -> None:
+    empty = dict.fromkeys(("default", "enum", "pattern", "maxLength", "properties", "items"))
+    definitions = Definitions.among([with_region({"type": "string", **empty})])
+    assert definitions.complete(STORE)["spec"]["region"] == "eu-west-3"
+
+
+def test_a_field_may_be_null_if_its_definition_says_so() -> None:
     claim = {**STORE, "spec": {"region": None}}
     nullable = Definitions.among([with_region({"type": "string", "nullable": True})])
     assert nullable.complete(claim)["spec"]["region"] is None
