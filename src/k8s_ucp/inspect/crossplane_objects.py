@@ -52,9 +52,10 @@ def composites(kube: Kube) -> list[Object]:
         return []
     found: list[Object] = []
     for each in definitions:
-        spec = each["spec"]
-        version = next(one["name"] for one in spec["versions"] if one.get("referenceable"))
-        names = spec["names"]
+        spec, names = each["spec"], each["spec"]["names"]
+        version = next((one["name"] for one in spec["versions"] if one.get("referenceable")), None)
+        if version is None:
+            continue  # Nobody has validated it, and Crossplane makes no kind of it.
         namespaced = spec.get("scope", "Namespaced") == "Namespaced"
         api_version = f"{spec['group']}/{version}"
         found += _listed(kube, Kind(api_version, names["kind"], names["plural"], namespaced))
