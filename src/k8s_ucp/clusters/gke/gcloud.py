@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from k8s_ucp.workspace import make_private_folder
 
 CALL_SECONDS = 60.0
 """Timeout of one call; gcloud takes about a second to start."""
+LEFT_SECONDS = 10 * CALL_SECONDS
+"""A key file that is older was left by a process that was killed."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,7 @@ class Gcloud:
             if self._folder.parent.is_dir():
                 folder = self._folder
                 make_private_folder(folder)
+                _remove_left_keys(folder)
             else:
                 # Nothing was created yet, and a check must leave nothing behind.
                 temporary = tempfile.TemporaryDirectory(prefix="ucp-gcloud-")
@@ -154,3 +158,10 @@ class Gcloud:
                 "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
                 "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
             }
+
+
+def _remove_left_keys(folder: Path) -> None:
+    for each in folder.glob(".key-*"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - each.stat().st_mtime > LEFT_SECONDS:
+                each.unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,18 @@ def test_key_is_in_no_argument_and_the_users_gcloud_configuration_is_not_used(
     assert not [each for each in folders if each.exists()], "a check leaves nothing behind"
     assert Path("/home/me/.config/gcloud") not in folders
     assert not cloud.folder().exists()
+
+
+def test_key_that_a_killed_process_left_is_removed_by_the_next_call(cloud: Google) -> None:
+    folder = cloud.folder() / "gcloud"
+    folder.mkdir(parents=True)
+    left, in_use = folder / ".key-left", folder / ".key-of-another-call"
+    for each in (left, in_use):
+        each.write_text(SECRET)
+    an_hour_ago = time.time() - 3600
+    os.utime(left, (an_hour_ago, an_hour_ago))
+    cloud.provider().names()
+    assert [each.name for each in folder.glob(".key-*")] == [in_use.name]
 
 
 def test_creation_that_google_refuses_leaves_nothing_behind(cloud: Google) -> None:
