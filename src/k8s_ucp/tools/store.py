@@ -23,6 +23,7 @@ from pathlib import Path
 
 from k8s_ucp import locks, process
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
+from k8s_ucp.workspace import rename_synced
 
 _PARTIAL = ".partial"
 _ABOUT = "entry.json"
@@ -168,10 +169,7 @@ class ToolStore:
     def publish(self, entry: StoreEntry, folder: Path) -> None:
         """Make a finished folder the entry: synced to disk first, then visible by one rename."""
         (folder / _ABOUT).write_text(json.dumps(asdict(entry), indent=1), encoding="utf-8")
-        for path in [*folder.rglob("*"), folder]:
-            _to_disk(path)
-        folder.rename(self._tools / entry.name)
-        _to_disk(self._tools)
+        rename_synced(folder, self._tools / entry.name)
 
     def has_leftovers(self, *, builds: bool) -> bool:
         """Whether a sweep may find something. builds: include modules and object files."""
@@ -245,14 +243,6 @@ def file_hash(path: Path) -> str:
 def remove(folder: Path) -> None:
     """Remove a folder of ours, unless another process does."""
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def end_orphans(folder: Path) -> None:

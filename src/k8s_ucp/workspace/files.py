@@ -146,14 +146,26 @@ def _link_new(temporary: Path, path: Path, data: bytes) -> None:
             raise
 
 
+def rename_synced(folder: Path, to: Path) -> None:
+    """Sync a finished folder with all its files to disk, then rename it. Raises OSError."""
+    for each in [*folder.rglob("*"), folder]:
+        _sync(each)
+    folder.rename(to)
+    _sync_folder(to.parent)
+
+
 def _sync_folder(folder: Path) -> None:
     """Sync the new name too, if the file system supports it."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def hide_from_git(folder: Path) -> None:

@@ -22,7 +22,7 @@ from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
 from k8s_ucp.clusters.embedded.processes import end_all
 from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.tools.toolbox import version_of
-from k8s_ucp.workspace import write_private_json
+from k8s_ucp.workspace import rename_synced, write_private_json
 
 CLOSING_SECONDS = 5.0
 """For etcd to close its data before it is killed; a killed etcd loses nothing either."""
@@ -182,7 +182,8 @@ def copy_data(folder: ClusterFolder, etcd: Path) -> None:
     try:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.copytree(folder.data, partial)
-        partial.rename(folder.data_copy)
+        # The newer etcd changes the data as soon as it runs: only the copy could bring it back.
+        rename_synced(partial, folder.data_copy)
     except OSError as error:
         # A full disk would prevent all other writes, the rollback among them.
         shutil.rmtree(partial, ignore_errors=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -118,6 +120,22 @@ def test_programs_that_may_have_run_are_not_rolled_back_before_the_next_upgrade(
     repair(folder)
     assert programs.entries(folder)["kubernetes"] == "kubernetes-1.35.4-b"
     assert program_upgrade.read_record(folder) is not None
+
+
+def test_the_copy_of_the_data_is_on_the_disk_before_it_has_its_name(
+    folder: ClusterFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power failure, a rollback would put back a copy with empty files."""
+    synced: dict[int, bool] = {}
+
+    def note(descriptor: int, sync: Callable[[int], None] = os.fsync) -> None:
+        sync(descriptor)
+        synced.setdefault(os.fstat(descriptor).st_ino, folder.data_copy.exists())
+
+    monkeypatch.setattr(os, "fsync", note)
+    program_upgrade.copy_data(folder, paths(tmp_path, "1.35.4", "3.7.0")["etcd"])
+    copied = [folder.data_copy, folder.data_copy / "db"]
+    assert [synced[each.stat().st_ino] for each in copied] == [False, False]
 
 
 @pytest.mark.parametrize(("etcd", "copied"), [("3.6.2", False), ("3.7.0", True)])
