@@ -11,10 +11,8 @@ import functools
 import os
 import random
 import re
-import resource
 import signal
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -36,7 +34,7 @@ from k8s_ucp.git.failures import (
 )
 from k8s_ucp.git.settings import FILE, chosen, is_local, settings_file
 from k8s_ucp.git.ssh_connection import SshConnection, ssh_connection, ssh_target
-from k8s_ucp.process import find_program
+from k8s_ucp.process import find_program, limit_memory
 
 LOCAL_SECONDS = 60.0
 NETWORK_SECONDS = 120.0
@@ -205,6 +203,7 @@ def _run(
         reason = re.search(r"(?:fatal|error): [^\n']+", str(error))
         message = f"failed to run git: {reason[0] if reason else error}"
         raise SettingsUnreadable(message, next=SETTINGS_ADVICE) from error
+    limited = action in (*_NETWORK, "clone")
     # GitPython kills the process when the wrapper is garbage-collected, so keep a reference to it.
     wrapper = Git().execute(
         call.argv,
@@ -212,11 +211,10 @@ def _run(
         as_process=True,
         env=call.environment,
         start_new_session=True,
+        preexec_fn=functools.partial(limit_memory, MOST_MEMORY) if limited else None,
     )
     running = wrapper.proc
     assert running is not None
-    if action in (*_NETWORK, "clone"):
-        _limit_memory(running.pid)
     try:
         out, errors = _communicate(
             running, stdin, timeout, MOST_NAMES if action in _LISTS else MOST_BYTES
@@ -227,13 +225,6 @@ def _run(
             raise
         raise DeadlineExceeded(f"`git {action}` in {folder}", timeout, "it timed out") from None
     return out, errors, running.returncode
-
-
-def _limit_memory(pid: int) -> None:
-    """Limit a process that has just started, and its children."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):  # It has ended, or its limit is lower.
-            resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
 
 
 class _TooLong(Exception):
