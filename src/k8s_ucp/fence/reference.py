@@ -33,8 +33,8 @@ class FenceReference:
 
     def commit(self) -> str | None:
         """The commit of the remote's ref; None if there is none. Raises the errors of git/."""
-        line = self.clone.git("ls-remote", "--refs", "origin", FENCE, timeout=self.seconds).decode()
-        return line.partition("\t")[0] or None
+        # Git also lists branches that end with this name.
+        return self.clone.remote_refs(only=FENCE, timeout=self.seconds).get(FENCE)
 
     def record(self, commit: str) -> FenceRecord:
         """The record of a commit. Raises UcpError; Rejected if the ref has moved meanwhile."""

@@ -147,6 +147,12 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         "private repository needs a credential",
     ),
     (
+        GitFailed,
+        # Git takes refs/heads/refs/heads/main for main, too, whoever has pushed that branch.
+        r"dst refspec .{1,300} matches more than one",
+        "delete the branch of the remote whose name begins with refs/ (git ls-remote lists it)",
+    ),
+    (
         Locked,
         r"\.lock': file exists|another git process seems to be running|cannot lock ref",
         _LOCKED,

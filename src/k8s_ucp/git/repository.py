@@ -91,16 +91,15 @@ class Repository:
         )
 
     def remote_refs(
-        self, remote: str = "origin", *, timeout: float = NETWORK_SECONDS
+        self, remote: str = "origin", *, only: str = "", timeout: float = NETWORK_SECONDS
     ) -> dict[str, str]:
-        """Current refs of a remote or URL: {full name: id}."""
-        lines = self.git("ls-remote", "--refs", remote, timeout=timeout).decode().splitlines()
-        return {name: id for id, name in (line.split("\t", 1) for line in lines)}
+        """Current refs of a remote or URL: {full name: id}. only: those that end with a name."""
+        named = (only,) if only else ()
+        return _refs(self.git("ls-remote", "--refs", remote, *named, timeout=timeout))
 
     def refs(self) -> dict[str, str]:
         """Refs of this repository: {full name: id}."""
-        lines = self.git("for-each-ref", "--format=%(objectname) %(refname)").decode().splitlines()
-        return {name: id for id, name in (line.split(" ", 1) for line in lines)}
+        return _refs(self.git("for-each-ref", "--format=%(objectname)%09%(refname)"))
 
     def resolve(self, name: str) -> str | None:
         """The commit id of a ref or revision; None if it doesn't exist."""
@@ -263,3 +262,13 @@ class Repository:
             *(f"{each.commit}:{each.ref}" for each in updates),
             timeout=timeout,
         )  # fmt: skip
+
+
+def _refs(listed: bytes) -> dict[str, str]:
+    """{full name: id} from lines `<id> TAB <name>`.
+
+    Names may be in any encoding, and contain characters at which Unicode breaks lines.
+    """
+    lines = listed.decode("utf-8", "replace").split("\n")
+    pairs = (line.partition("\t") for line in lines if line)
+    return {name: id for id, _, name in pairs}

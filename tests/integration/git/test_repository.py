@@ -162,6 +162,17 @@ def test_object_ids_match_in_a_sha256_repository(place: Path) -> None:
     assert repository.tree_of(commit) == objects.tree_id(FILES, length=64)
 
 
+@pytest.mark.parametrize("name", ["a\u2028b".encode(), "a\x85b".encode(), b"a\xffb"])
+def test_branches_of_any_name_are_listed(clone: Repository, name: bytes) -> None:
+    """Whoever may push a branch could stop each start and backup of the topology."""
+    commit = publish(clone, {"a": b"1"})
+    target = b"%s:refs/heads/%s" % (commit.encode(), name)
+    subprocess.run(["git", "push", "-q", "origin", target], cwd=clone.folder, check=True)
+    clone.fetch()
+    assert clone.remote_refs()[MAIN] == clone.refs()["refs/remotes/origin/main"] == commit
+    assert len(clone.remote_refs()) == len(clone.refs()) == 2
+
+
 def test_commit_changes_only_the_named_files(clone: Repository) -> None:
     first = publish(clone, FILES | {"run": b"#!/bin/sh\n"})
     script = objects.NewCommit("x", {"run": b"#!/bin/sh\ntrue\n"}, (first,), {"run": "100755"})
@@ -379,6 +390,19 @@ def test_private_clone_is_closed_to_other_users(place: Path) -> None:
     files = [path for each in clones for path in (each.folder, *each.folder.rglob("*"))]
     assert len(files) > 20
     assert [str(path) for path in files if path.stat().st_mode & 0o077] == []
+
+
+def test_a_branch_that_is_called_like_the_fence_is_not_taken_for_it(clone: Repository) -> None:
+    fence = FenceReference(clone)
+    claimed, record = fence.claim(FenceHolder("x", "m", "/w", "kind"), time.time)
+    branch = f"refs/heads/{FENCE}"
+    clone.push([RefUpdate(branch, publish(clone, {"a": b"1"}))])
+    assert branch in clone.remote_refs(only=FENCE)
+    assert fence.commit() == claimed
+    assert fence.read() == record
+    with pytest.raises(GitFailed, match="matches more than one") as caught:
+        fence.release("x", time.time)
+    assert (caught.value.next or "").startswith("delete the branch")
 
 
 def test_earlier_holders_of_the_fence_are_not_fetched(place: Path) -> None:

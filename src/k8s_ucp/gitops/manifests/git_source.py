@@ -32,7 +32,7 @@ def find_commit(url: str, revision: str | None, credential: Credential | None) -
         ("ls-remote", "--", url), where=url, timeout=NETWORK_SECONDS, credential=credential
     )
     refs = {}
-    for line in lines.decode("utf-8", "replace").splitlines():
+    for line in lines.decode("utf-8", "replace").split("\n"):
         commit, _, name = line.partition("\t")
         refs[name] = commit
     candidates = (f"refs/tags/{wanted}^{{}}", f"refs/tags/{wanted}", f"refs/heads/{wanted}", wanted)

@@ -8,6 +8,7 @@ fast-forwarded to the new commit.
 from __future__ import annotations
 
 import math
+import os
 import random
 import re
 import shutil
@@ -287,7 +288,7 @@ def working_clone(
     HEAD or no remote, or is on another branch.
     """
     repository = Repository(folder, credential=credential)
-    top = Path(repository.git("rev-parse", "--show-toplevel").decode().rstrip("\n"))
+    top = Path(os.fsdecode(repository.git("rev-parse", "--show-toplevel").removesuffix(b"\n")))
     repository, git = Repository(top, credential=credential), ("git", "-C", top)
     with _held(top, until, report):
         name = _current_branch(repository)
@@ -297,11 +298,11 @@ def working_clone(
                 f"{top} has a detached HEAD",
                 next=f"{command_line(*git, 'switch', 'BRANCH')}, or {command_line('--repo', url)}",
             )
-        changed = repository.git("status", "--porcelain", "--untracked-files=no").decode()
+        changed = repository.git("status", "--porcelain", "--untracked-files=no")
         if changed:
+            shown = changed.decode("utf-8", "replace").splitlines()[:5]
             raise UcpError(
-                f"{top} has uncommitted changes:\n"
-                + "\n".join(f"  {line}" for line in changed.splitlines()[:5]),
+                "\n".join((f"{top} has uncommitted changes:", *(f"  {line}" for line in shown))),
                 next="commit or stash them, or set --repo to the repository's URL",
             )
         remote, upstream = _upstream(repository, name)
