@@ -54,6 +54,9 @@ def render(
             last = functions[name](request)
         except CompositionError as error:
             raise UsageError(f"{where}: {error}") from error
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            # Nothing has validated the step's input; Crossplane shows such an error, too.
+            raise UsageError(f"{where}: {type(error).__name__}: {error}") from error
     return [_composed(name, each.object, composite) for name, each in last.resources.items()]
 
 

@@ -34,7 +34,7 @@ def transformed(value: Any, transforms: Sequence[Mapping[str, Any]]) -> Any:
             value = _TRANSFORMS[kind](value, each.get(kind) or {})
         except CompositionError as error:
             raise CompositionError(f"transform {number} ({kind}): {error}") from error
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise CompositionError(f"transform {number} ({kind}): {reason}") from error
     return value

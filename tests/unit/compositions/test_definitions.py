@@ -10,6 +10,8 @@ import pytest
 
 from k8s_ucp import yaml_io
 from k8s_ucp.compositions.definitions import Definitions
+from k8s_ucp.compositions.patch_and_transform import INPUT, compose
+from k8s_ucp.compositions.pipeline import render
 from k8s_ucp.errors import UsageError
 from tests.unit.compositions import own_kinds
 
@@ -21,6 +23,13 @@ STORE = {
     "kind": "Store",
     "metadata": {"name": "photos"},
     "spec": {"region": "eu-west-3"},
+}
+
+INFINITE = {
+    "transforms": [
+        {"type": "map", "map": {"Store": float("inf")}},
+        {"type": "convert", "convert": {"toType": "int"}},
+    ]
 }
 
 
@@ -152,3 +161,22 @@ def test_a_field_may_be_null_if_its_definition_says_so() -> None:
     assert nullable.complete(claim)["spec"]["region"] is None
     with pytest.raises(UsageError, match=r"spec\.region is not of type string"):
         Definitions.among([with_region({"type": "string"})]).complete(claim)
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [5, [{}], ["x"], [{"name": []}], [{"name": "x", "base": 5}]]
+    + [
+        [{"name": "x", "base": {"kind": "A"}, "patches": patches}]
+        for patches in (5, ["x"], [{"fromFieldPath": 5}], [{"fromFieldPath": "kind", **INFINITE}])
+    ],
+)
+def test_a_misshapen_input_of_a_step_is_the_error_of_its_step(resources: Any) -> None:
+    (found,) = (each for each in OBJECTS if each["kind"] == "Composition")
+    head = {"apiVersion": INPUT[0], "kind": INPUT[1]}
+    step = {**found["spec"]["pipeline"][0], "input": {**head, "resources": resources}}
+    changed = {**found, "spec": {**found["spec"], "pipeline": [step]}}
+    definitions = Definitions.among([*(each for each in OBJECTS if each != found), changed])
+    name = step["functionRef"]["name"]
+    with pytest.raises(UsageError, match="step compose: "):
+        render(STORE, definitions, {name: compose})

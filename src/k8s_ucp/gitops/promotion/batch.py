@@ -7,6 +7,7 @@ are taken from the command line.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from k8s_ucp.errors import UsageError
@@ -94,7 +95,7 @@ def _order(texts: dict[str, str], what: str, default: Order) -> Order:
     number = texts.get("sequence")
     if number is None:
         return default
-    if not (number.isascii() and number.isdigit()) or int(number) > HIGHEST_SEQUENCE:
+    if not re.fullmatch("[0-9]{1,19}", number) or int(number) > HIGHEST_SEQUENCE:
         raise UsageError(
             f"{what}: the sequence {number!r} is not a valid number",
             next="use an integer of 0 or more",

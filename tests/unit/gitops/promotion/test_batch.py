@@ -60,6 +60,7 @@ def test_a_json_batch_is_read() -> None:
         ("- {app: a, env: s, tag: 'a b'}", "not a valid tag"),
         ("- {app: ../a, env: s, tag: 1}", "is not a valid name"),
         ("- {app: a, env: s, tag: 1, sequence: -1}", "not a valid number"),
+        (f"- {{app: a, env: s, tag: 1, sequence: {'9' * 5000}}}", "not a valid number"),
         ("- {app: a, env: s, tag: 1}\n- {app: a, env: s, tag: 2}", "two promotions of a to s"),
         (
             "- {app: a, env: s, images: {x: 1}}\n- {app: a, env: s, images: {x: 2}}",
