@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from k8s_ucp.managed.external import CloudFailed
 
 CALL_SECONDS = 20.0
+MOST_CLIENTS = 100
+"""Kept ones, of some megabytes: claims name regions, and could name any number of them."""
 
 Answer = dict[str, Any]
 
@@ -37,7 +39,10 @@ class AwsAccount:
         import botocore.parsers
         from botocore import xform_name
 
-        client = _client(self, service, region)
+        try:
+            client = _client(self, service, region)
+        except botocore.exceptions.BotoCoreError as error:  # Such as for a region of no valid name.
+            raise CloudFailed(f"{operation}: {error}") from error
         try:
             answer: Answer = getattr(client, xform_name(operation))(**parameters)
         except botocore.exceptions.ClientError as error:
@@ -85,7 +90,7 @@ def _client(account: AwsAccount, service: str, region: str) -> Any:
         return _new_client(account, service, region)
 
 
-@cache
+@lru_cache(maxsize=MOST_CLIENTS)
 def _new_client(account: AwsAccount, service: str, region: str) -> Any:
     from botocore.config import Config
 

@@ -5,6 +5,7 @@ import pytest
 from k8s_ucp.aws.account import account_file, read_account, write_account
 from k8s_ucp.aws.client import AwsAccount
 from k8s_ucp.errors import UcpError
+from k8s_ucp.managed.external import CloudFailed
 from k8s_ucp.workspace import StateFolder
 
 ACCOUNT = AwsAccount("http://127.0.0.1:4566", "AKIAKEY", "a-secret", "ucp/demo")
@@ -37,3 +38,10 @@ def test_a_corrupt_file_is_named_but_not_quoted_in_the_error(tmp_path: Path, tex
 
 def test_the_repr_of_an_account_omits_its_secret_key() -> None:
     assert "a-secret" not in repr(ACCOUNT)
+
+
+def test_a_region_of_no_valid_name_is_an_error_of_the_call() -> None:
+    """Claims name regions; an exception of the library would never get into their conditions."""
+    with pytest.raises(CloudFailed, match=r"DescribeVpcs: .*'EU West'") as caught:
+        ACCOUNT.call("ec2", "EU West", "DescribeVpcs")
+    assert caught.value.certain
