@@ -8,13 +8,13 @@ both unchanged.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from k8s_ucp import __version__
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.push_loop import push_until_accepted
@@ -24,6 +24,7 @@ from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, MOVED, Choices, MergeConfl
 from k8s_ucp.gitops.publish.target import Prepared, PublishTarget, Pushed
 from k8s_ucp.gitops.render.repositories import Rendered
 from k8s_ucp.topology import Topology
+from k8s_ucp.topology.problems import hint
 from k8s_ucp.workspace import GitopsFolder
 
 SETS = "applications/"
@@ -190,7 +191,27 @@ def prepare(publication: Publication, *, scratch: Path | None = None) -> list[Pr
         return target.prepare()
 
     with ThreadPoolExecutor(max_workers=2) as pool:
-        return list(pool.map(prepare_one, ("core", "apps")))
+        prepared = list(pool.map(prepare_one, ("core", "apps")))
+    _refuse_unknown_files(prepared)
+    return prepared
+
+
+def _refuse_unknown_files(prepared: Iterable[Prepared]) -> None:
+    """Refuse --ours and --theirs with a file that no render has, such as a mistyped path.
+
+    Raises UsageError.
+    """
+    chosen: set[str] = set()
+    known: set[str] = set()
+    for each in prepared:
+        chosen |= each.target.choices.ours | each.target.choices.theirs
+        known |= each.before.keys() | each.target.files.keys()
+    for path in sorted(chosen - known):
+        raise UsageError(
+            f"--ours or --theirs {path}: ucp renders no such file to either repository; "
+            f"{hint(path, known)}nothing was pushed",
+            next="ucp start; on a conflict it prints the flag with the file",
+        )
 
 
 def refuse_unmergeable(core: Prepared, apps: Prepared, *, edit: bool = False) -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.failures import Declined
 from k8s_ucp.git.repository import RENDERED, RefUpdate, Repository
@@ -259,6 +259,18 @@ def test_the_render_can_replace_an_edit_before_it_conflicts(world: Repositories)
     assert b"echo.stage.example.org" in world.files("apps")[path]
     world.start(domain="example.com")
     assert b"echo.stage.example.com" in world.files("apps")[path]
+
+
+@pytest.mark.parametrize("chosen", [(["nope"], []), ([], [f"apps:{STAGE}x"])])
+def test_a_choice_for_a_file_that_is_not_rendered_is_refused(
+    world: Repositories, chosen: tuple[list[str], list[str]]
+) -> None:
+    world.start()
+    before = world.refs()
+    with pytest.raises(UsageError, match="renders no such file") as refused:
+        world.start(domain="example.com", resolutions=resolutions_from(*chosen))
+    assert ("did you mean" in refused.value.message) is bool(chosen[1])
+    assert world.refs() == before
 
 
 def test_edited_file_that_the_render_removes_is_a_conflict(world: Repositories) -> None:
