@@ -25,6 +25,7 @@ from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.backup_key import key_for
 from k8s_ucp.reconciler.backup.writer import failure
 from k8s_ucp.timestamps import stamp
+from k8s_ucp.topology.placement import simulated_databases
 
 SECONDS = 120.0
 """Time for its node to start and its API server to respond."""
@@ -89,6 +90,11 @@ def abandon_core(context: StartContext, lost: Iterable[str], why: str) -> None:
 def at_stake(context: StartContext) -> list[str]:
     """What only the core knows, according to the topology, the repository and local notes."""
     spec = context.topology.spec
+    without_data = {
+        f"database {name} of {environment}"
+        for name, environments in simulated_databases(context.topology).items()
+        for environment in environments
+    }
     found = {
         *(
             f"environment {each.name} ({each.cluster.provider})"
@@ -114,7 +120,7 @@ def at_stake(context: StartContext) -> list[str]:
             found.add(f"{kept} cloud resources whose names are in the backup")
     except UcpError as error:
         found.add(f"the content of the backup ({error.message})")
-    return sorted(found)
+    return sorted(found - without_data)
 
 
 class _Silent(Exception):

@@ -19,6 +19,7 @@ from k8s_ucp.preflight.orphans import check_orphans
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.backup import back_up
 from k8s_ucp.steps.backup.back_up import back_up_before_stop
+from k8s_ucp.steps.backup.stopped_core import at_stake
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import Workspace, write_private_file
 from tests.unit.gitops.topologies import demo, on_clouds
@@ -177,6 +178,16 @@ def test_an_unresponsive_core_without_dependents_is_stopped_with_a_warning(
     machine.startable = False
     machine.stop()
     assert machine.said[-1] == "demo-core is not responding: nothing was backed up"
+
+
+def test_databases_that_hold_no_data_are_no_loss(tmp_path: Path) -> None:
+    """On simulated nodes, a local database is only a connection."""
+    databases = ({"name": "quotes", "provider": "local"}, {"name": "orders", "provider": "gcp"})
+    context = StartContext(workspace=Workspace.at(tmp_path), topology=demo(databases=databases))
+    file = context.gitops.core / "databases/overlays/stage/quotes.yaml"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    assert at_stake(context) == ["database orders of prod", "database orders of stage"]
 
 
 def test_a_core_removed_by_someone_else_is_reported(shop: Machine) -> None:
