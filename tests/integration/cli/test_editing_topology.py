@@ -179,6 +179,13 @@ def test_mirror_remove_says_what_becomes_of_the_copies(
     assert f"mirror login removed; {how}" in ucp(workspace, "mirror", "remove", "login")
 
 
+def test_mirror_into_a_namespace_of_no_app_is_noted(workspace: Path) -> None:
+    add = ("mirror", "add", "login", "--from", "a/b", "--to")
+    assert "the namespace ecko is of no app or team" in ucp(workspace, *add, "ecko")
+    ucp(workspace, "mirror", "remove", "login")
+    assert "note:" not in ucp(workspace, *add, "echo")
+
+
 def test_edit_that_waits_for_another_one_claims_nothing_of_earlier_commits(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,10 +16,13 @@ from k8s_ucp.cli.topology_selection import (
     environment_names,
     mirror_names,
 )
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, some_of
 from k8s_ucp.inspect.mirror_status import mirror_details
 from k8s_ucp.kube import SYNCER
 from k8s_ucp.topology.edit import with_item, without_item
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
 
 app = declare("List, add and remove mirrors.")
 
@@ -132,6 +135,11 @@ def add(
         subject=f"Add the mirror {name}",
     )
     call.console.say(f"mirror {name} added; {how_far(call, topology, 'ucp mirror list')}")
+    if namespace not in (known := _namespaces(topology)):
+        call.console.say(
+            f"note: the namespace {namespace} is of no app or team of ucp.yaml, and is created if "
+            f"it is missing; theirs: {some_of(known) or 'none'}"
+        )
 
 
 @app.command(short_help="Remove a mirror and its copies.")
@@ -158,6 +166,13 @@ def remove(
     else:
         how = "the core cluster is not running: its copies are deleted at the next start"
     call.console.say(f"mirror {name} removed; {how}")
+
+
+def _namespaces(topology: Topology) -> list[str]:
+    """The namespaces of the apps and teams of ucp.yaml."""
+    spec = topology.spec
+    of_apps = {each for app in spec.apps for each in (app.home, *app.namespaces)}
+    return sorted(of_apps | {each.namespace for each in spec.teams})
 
 
 def _pairs(words: list[str], flag: str, form: str) -> dict[str, str]:
