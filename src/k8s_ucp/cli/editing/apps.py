@@ -73,6 +73,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     find_tip,
     in_parts,
     plan_edit,
+    pointing_to_start,
     shown_step,
 )
 from k8s_ucp.cli.topology_selection import app_names, declared_topology
@@ -233,7 +234,8 @@ def _add(
 ) -> None:
     """Add the app that the flags describe, or print what that would do."""
     name, topology = flags.name, declared_topology(call)
-    _refuse_taken(call, topology, name)
+    with pointing_to_start(call, topology):
+        _refuse_taken(call, topology, name)
     with item_of(call, topology, flags) as item:
         edit = _adding(item, database_provider)
         print_settings_left_out(call, topology, flags, item)

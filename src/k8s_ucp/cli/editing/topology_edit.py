@@ -15,13 +15,14 @@ from k8s_ucp.cli.plan_runner import (
     EditKept,
     PlannedChanges,
     alone,
+    command_line,
     edit_journal,
     open_journal,
     run_plan,
     show_plan,
 )
 from k8s_ucp.cli.topology_selection import STARTED, declared_topology, remember
-from k8s_ucp.engine.journal import Journal
+from k8s_ucp.engine.journal import EDIT, Journal, unfinished_at
 from k8s_ucp.engine.pipeline import Report, RunInterrupted
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError, UsageError
@@ -229,8 +230,9 @@ def _edit_and_publish(
 
     path = call.workspace.topology_file
     before = read_topology(path)
-    text, topology = edit(before, path)
     former = parse(before, path)
+    with pointing_to_start(call, former):
+        text, topology = edit(before, path)
     _refuse_unstartable(former, topology)
     context = context_of(call, topology, text)
     check_new_clusters(context, [each.name for each in former.spec.environments])
@@ -251,6 +253,23 @@ def _edit_and_publish(
         _undo(file, error)
         raise
     return topology
+
+
+@contextlib.contextmanager
+def pointing_to_start(call: Invocation, topology: Topology) -> Iterator[None]:
+    """Suggest `ucp start` if an edit is refused because the same command was killed in the middle.
+
+    It had written ucp.yaml, but perhaps not pushed. Raises UsageError.
+    """
+    try:
+        yield
+    except UsageError as error:
+        file = call.workspace.state(topology.name).unfinished_file(EDIT)
+        killed = unfinished_at(file, "edit")
+        if killed and killed.command == command_line():
+            error.message = f"{error.message}: {killed}"
+            error.next = "ucp start, which publishes what it wrote to ucp.yaml"
+        raise
 
 
 class _FileEdit:
