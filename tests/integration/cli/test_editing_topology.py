@@ -179,6 +179,15 @@ def test_mirror_remove_says_what_becomes_of_the_copies(
     assert f"mirror login removed; {how}" in ucp(workspace, "mirror", "remove", "login")
 
 
+def test_plan_for_a_stopped_environment_does_not_change_ucp_yaml(workspace: Path) -> None:
+    plan = ("stop", "--env", "stage", "--plan", "-o", "json")
+    actions = []
+    for _ in range(2):
+        actions.append(json.loads(ucp(workspace, *plan))["steps"][0]["action"])
+        ucp(workspace, "stop", "--env", "stage", "--yes")
+    assert actions == ["change", "keep"]
+
+
 def test_mirror_into_a_namespace_of_no_app_is_noted(workspace: Path) -> None:
     add = ("mirror", "add", "login", "--from", "a/b", "--to")
     assert "the namespace ecko is of no app or team" in ucp(workspace, *add, "ecko")

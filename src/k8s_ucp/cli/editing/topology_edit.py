@@ -161,8 +161,11 @@ def plan_edit(
     from k8s_ucp.topology import load, read_topology
 
     path = call.workspace.topology_file
-    text, topology = edit(read_topology(path), path)
-    planned = {**(before or {}), "write-topology": [PlannedChange("change", path.name, why)]}
+    old = read_topology(path)
+    text, topology = edit(old, path)
+    unchanged = PlannedChange("keep", path.name, "nothing in it changes")
+    written = unchanged if text == old else PlannedChange("change", path.name, why)
+    planned = {**(before or {}), "write-topology": [written]}
     if call.workspace.gitops(topology.name).core.exists():
         context = context_of(call, topology, text, removed=removed)
         context.publishing = replace(context.publishing, whole=True)
