@@ -46,14 +46,14 @@ def stop_environments(
     """
     topology = declared_topology(call)
     chosen = chosen_environments(topology, names)
-    listed, again = ", ".join(each.name for each in chosen), f"ucp stop {env_flags(chosen)}"
+    again, state = f"ucp stop {env_flags(chosen)}", call.workspace.state(topology.name)
     refuse_lost_core(call, topology, again)
     stopping = [each for each in chosen if each.state == "running"]
     refuse_protected(stopping, call.workspace.topology_file)
     planned = preview_stop(call, topology, stopping)
     if plan:
         after = {"await-cluster-gone": planned}
-        why = f"state: stopped is set for {listed}"
+        why = f"state: stopped is set for {', '.join(each.name for each in chosen)}"
         plan_edit(call, editor_of(stopping, "stopped"), output, after=after, why=why)
         return
     with in_parts(call, topology, about(chosen), again) as parts:
@@ -61,7 +61,7 @@ def stop_environments(
         if stopping and not wait:
             refuse_unattended(deletions.values(), again)
         for each in chosen:
-            call.workspace.state(topology.name).return_note(each.name).unlink(missing_ok=True)
+            state.return_note(each.name).unlink(missing_ok=True)
         if stopping:
             question = f"Stop {', '.join(each.name for each in stopping)}?"
             confirm_loss(call, planned, question, yes=yes)
@@ -78,8 +78,9 @@ def stop_environments(
         else:
             await_clusters_deleted(call, deletions, again, parts, seconds=wait)
             how = ""
+    back = "it back" if len(chosen) == 1 else "them back"
     call.console.say(
-        f"environment {listed} stopped{how}\nbring it back with `ucp recreate {env_flags(chosen)}`"
+        f"{in_words(chosen)} stopped{how}\nbring {back} with `ucp recreate {env_flags(chosen)}`"
     )
 
 
@@ -148,11 +149,10 @@ def commit_state(
 ) -> Topology:
     """Write the state to ucp.yaml and the repositories. Raises UcpError, UsageError."""
     verb = "Stop" if state == "stopped" else "Bring back"
-    listed = ", ".join(each.name for each in environments)
     return edit_topology(
         call,
         editor_of(environments, state),
-        subject=f"{verb} the environment {listed}",
+        subject=f"{verb} the {in_words(environments)}",
         part_of=parts,
     )
 
@@ -186,6 +186,12 @@ def await_clusters_deleted(
 def about(environments: Iterable[Environment]) -> str:
     """What the command changes, for the journal."""
     return f"environment {' '.join(each.name for each in environments)}"
+
+
+def in_words(environments: Sequence[Environment]) -> str:
+    """The environments by name, for a sentence."""
+    plural = "s" if len(environments) > 1 else ""
+    return f"environment{plural} {', '.join(each.name for each in environments)}"
 
 
 def env_flags(environments: Iterable[Environment]) -> str:

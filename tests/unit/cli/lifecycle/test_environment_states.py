@@ -8,9 +8,10 @@ import pytest
 
 from k8s_ucp.cli import questions
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.lifecycle.environment_states import confirm_loss
+from k8s_ucp.cli.lifecycle.environment_states import confirm_loss, in_words
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UsageError
+from k8s_ucp.topology import default
 
 LOST = PlannedChange("delete", "cluster demo-stage", "it is stopped", "everything on demo-stage")
 KEPT = PlannedChange("keep", "Postgres quotes-stage", "its data stay")
@@ -35,3 +36,9 @@ def test_nothing_is_stopped_without_a_confirmation(
     monkeypatch.setattr(questions, "confirm", lambda *_, default: default)
     with pytest.raises(UsageError, match="nothing was changed"):
         confirm_loss(Invocation(tmp_path), [LOST], "Stop stage?", yes=False)
+
+
+def test_several_environments_are_named_in_the_plural() -> None:
+    environments = default().spec.environments
+    assert in_words(environments) == "environments stage, prod"
+    assert in_words(environments[:1]) == "environment stage"
