@@ -31,11 +31,19 @@ def test_every_page_is_followed() -> None:
 
 @pytest.mark.slow
 def test_page_everything_from_scratch_works(newcomer: Workbench) -> None:
-    said = follow(newcomer, "everything-from-scratch")
+    def is_the_current_context() -> None:
+        written = newcomer.state / "kubeconfigs" / f"{newcomer.topology}-eu.yaml"
+        until("its cluster runs", written.exists)
+        newcomer.ucp("kubeconfig", "eu", "--merge")
+        assert newcomer.contexts() == {f"{newcomer.topology}-eu"}
+
+    looks = {"ucp env remove eu": is_the_current_context}
+    said = follow(newcomer, "everything-from-scratch", looks)
     assert "no problems found" in said["ucp check"]
     assert "eu" in said["ucp env list"]
     names = [each["name"] for each in newcomer.status()["environments"]]
     assert names == ["stage", "prod"]
+    assert not newcomer.contexts(), "the removed cluster leaves none"
 
 
 @pytest.mark.slow

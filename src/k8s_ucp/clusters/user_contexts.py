@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from k8s_ucp.clusters.user_kubeconfig import users_files
 from k8s_ucp.errors import UcpError, command_line
+from k8s_ucp.kube import read_kubeconfig
 from k8s_ucp.loopback import is_loopback
 from k8s_ucp.workspace import write_private_file
 
@@ -184,6 +185,16 @@ def _others(base: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:
             yield f"a user {name} of the context {each['name']}"
 
 
+def replaced_server(base: dict[str, Any], config: dict[str, Any]) -> str:
+    """The server of another local cluster whose entry is replaced; "" if there is none."""
+    ours = config["clusters"][0]
+    for each in base.get("clusters") or []:
+        server = str((each.get("cluster") or {}).get("server") or "")
+        if each["name"] == ours["name"] and not _same(each, ours):
+            return server if server != ours["cluster"].get("server") else ""
+    return ""
+
+
 def _is_here(server: str) -> bool:
     try:
         return is_loopback(urlsplit(server).hostname or "")
@@ -210,6 +221,22 @@ def without(base: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     if found.get("current-context") in names["contexts"]:
         found["current-context"] = ""
     return found
+
+
+@contextmanager
+def forgetting_deleted(files: Iterable[Path]) -> Iterator[None]:
+    """Remove the clusters that the block deletes from the user's kubeconfig.
+
+    files: their kubeconfigs, which the controller deletes together with them.
+    """
+    configs: dict[Path, dict[str, Any]] = {}
+    for file in files:
+        with suppress(UcpError):
+            configs[file] = read_kubeconfig(file)
+    yield
+    for file, config in configs.items():
+        if not file.exists():
+            forget_contexts(config)
 
 
 def forget_contexts(config: dict[str, Any]) -> None:

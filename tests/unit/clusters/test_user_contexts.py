@@ -11,9 +11,11 @@ import pytest
 from k8s_ucp.clusters.user_contexts import (
     change_file,
     forget_contexts,
+    forgetting_deleted,
     merged,
     read_file,
     refuse_others,
+    replaced_server,
     without,
 )
 from k8s_ucp.errors import UcpError
@@ -75,6 +77,35 @@ def test_the_entry_of_a_recreated_local_cluster_is_replaced(server: str) -> None
     before = merged({}, config("demo-stage", "its authority before"))
     before["clusters"][0]["cluster"]["server"] = server
     refuse_others(before, config("demo-stage"), Path("config"))
+
+
+def test_a_replaced_context_of_another_local_cluster_is_named() -> None:
+    def at(port: int, authority: str) -> dict[str, Any]:
+        found = config("demo-stage", authority)
+        found["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+        return found
+
+    here = at(1, "ours")
+    assert replaced_server(merged({}, at(2, "of another workspace")), here).endswith(":2")
+    assert replaced_server(merged({}, at(1, "recreated")), here) == ""
+    assert replaced_server(merged({}, at(2, "ours")), here) == ""
+    assert replaced_server({}, here) == ""
+
+
+def test_contexts_of_deleted_clusters_are_removed_and_others_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = tmp_path / "config"
+    monkeypatch.setenv("KUBECONFIG", str(users))
+    files = {name: tmp_path / f"{name}.yaml" for name in ("demo-stage", "demo-prod")}
+    both: dict[str, Any] = {}
+    for name, file in files.items():
+        file.write_text(json.dumps(config(name, name)))
+        both = merged(both, config(name, name))
+    users.write_text(json.dumps(both))
+    with forgetting_deleted([*files.values(), tmp_path / "missing.yaml"]):
+        files["demo-stage"].unlink()
+    assert [each["name"] for each in read_file(users)["contexts"]] == ["demo-prod"]
 
 
 def test_the_server_of_the_same_cluster_can_change() -> None:

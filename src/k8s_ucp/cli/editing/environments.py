@@ -45,6 +45,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     shown_step,
 )
 from k8s_ucp.cli.topology_selection import declared_topology, environment_names, starting_with
+from k8s_ucp.clusters.user_contexts import forgetting_deleted
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.gitops.publish.repositories import Published
@@ -319,7 +320,11 @@ def remove(
         deletions = preview_environment(call, before, declared) if declared else ()
         plan_edit(call, edit, output, removed=removed, after={"await-cluster-gone": deletions})
         return
-    with in_parts(call, before, f"environment {name}", again) as parts:
+    state = call.workspace.state(before.name)
+    with (
+        in_parts(call, before, f"environment {name}", again) as parts,
+        forgetting_deleted([state.kubeconfig(before.app_cluster(name))]),
+    ):
         deletion = deletion_of(call, before, name)
         subject = f"Remove the environment {name}"
         if not declared and continues(parts, again):
@@ -337,7 +342,7 @@ def remove(
             with clusters_first([deletion] if deletion and wait else []):
                 edit_topology(call, edit, subject=subject, removed=removed, part_of=parts)
         # An environment that gets this name later is another one.
-        call.workspace.state(before.name).return_note(name).unlink(missing_ok=True)
+        state.return_note(name).unlink(missing_ok=True)
         if deletion is None:
             how = "; the core cluster is not running: its cluster is deleted at the next start"
         elif not wait:

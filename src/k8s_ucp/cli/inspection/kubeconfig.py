@@ -8,7 +8,13 @@ import typer
 
 from k8s_ucp.cli.command import Output, declare, examples, invocation, notation, option
 from k8s_ucp.cli.topology_selection import chosen_view, cluster_names
-from k8s_ucp.clusters.user_contexts import change_file, merged, own_file, refuse_others
+from k8s_ucp.clusters.user_contexts import (
+    change_file,
+    merged,
+    own_file,
+    refuse_others,
+    replaced_server,
+)
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError, unknown_name
 from k8s_ucp.providers import PROVIDERS
@@ -69,13 +75,21 @@ def kubeconfig(
         call.console.data(notation(config, Output(output)))
         return
     path = own_file()
+    replaced = ""
 
     def change(found: dict[str, Any]) -> dict[str, Any]:
+        nonlocal replaced
         refuse_others(found, config, path)
+        replaced = replaced_server(found, config)
         return merged(found, config)
 
     change_file(path, change)
     call.console.say(f"merged the context {cluster} into {path} and made it the current context")
+    if replaced:
+        call.console.say(
+            f"note: it replaces a context {cluster} for {replaced}: an earlier cluster, or that of "
+            "another workspace, where the same command merges it again"
+        )
 
 
 def _cloud_environment(topology: Topology, name: str) -> str | None:

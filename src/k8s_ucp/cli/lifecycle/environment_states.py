@@ -25,6 +25,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     shown_step,
 )
 from k8s_ucp.cli.topology_selection import declared_topology
+from k8s_ucp.clusters.user_contexts import forgetting_deleted
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UsageError, unknown_name
@@ -56,7 +57,11 @@ def stop_environments(
         why = f"state: stopped is set for {', '.join(each.name for each in chosen)}"
         plan_edit(call, editor_of(stopping, "stopped"), output, after=after, why=why)
         return
-    with in_parts(call, topology, about(chosen), again) as parts:
+    kubeconfigs = [state.kubeconfig(topology.app_cluster(each.name)) for each in chosen]
+    with (
+        in_parts(call, topology, about(chosen), again) as parts,
+        forgetting_deleted(kubeconfigs),
+    ):
         deletions = deletions_of(call, topology, chosen)
         if stopping and not wait:
             refuse_unattended(deletions.values(), again)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from k8s_ucp.clusters.user_contexts import forgetting_deleted
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
@@ -131,7 +132,9 @@ def _preview_clusters(context: StartContext) -> Iterator[PlannedChange]:
 def delete_clusters(context: StartContext, report: Report) -> None:
     found = OwnedObjects(context)
     to_delete = [*found.local_clusters, *found.cloud_clusters]
-    _delete_all(context, report, "clusters", to_delete, CLUSTER_SECONDS)
+    names = [each["metadata"]["name"] for each in found.local_clusters]
+    with forgetting_deleted(map(context.state.kubeconfig, names)):
+        _delete_all(context, report, "clusters", to_delete, CLUSTER_SECONDS)
 
 
 def _preview_networks(context: StartContext) -> Iterator[PlannedChange]:
