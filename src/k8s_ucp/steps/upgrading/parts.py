@@ -117,6 +117,11 @@ def moves(context: StartContext, part: UpgradePart) -> list[Move]:
     return found
 
 
+def is_current(context: StartContext, part: UpgradePart) -> bool:
+    """Whether a part runs the versions of this ucp release, and no newer ones."""
+    return target_versions(part).items() >= versions(entries(context, part)).items()
+
+
 def entries(context: StartContext, part: UpgradePart) -> Mapping[str, str]:
     """{tool: entry in the cache} of what a part runs."""
     if part.cluster:

@@ -31,6 +31,7 @@ from k8s_ucp.steps.upgrading.parts import (
     UpgradePart,
     chosen,
     entries,
+    is_current,
     moves,
     not_upgraded,
     parts,
@@ -148,6 +149,9 @@ def leave_others(_: StartContext, __: Report) -> None:
 def _upgrade(context: StartContext, part: UpgradePart, report: Report) -> None:
     if moved := moves(context, part):
         upgrade_or_roll_back(context, part, moved, report)
+    elif part.cluster:
+        # The last cluster with older programs may have been removed since.
+        record_versions(context)
 
 
 def upgrade_or_roll_back(
@@ -244,17 +248,21 @@ def roll_back_part(
 
 def _settle(context: StartContext, part: UpgradePart) -> None:
     """Record the new versions, a cluster's last, since that marks the end of its upgrade."""
-    topology, toolbox = context.topology, context.toolbox
-    if part.cluster:
-        clusters = [each for each in parts(topology) if each.cluster]
-        # New clusters get the old versions until all existing ones are upgraded.
-        if not any(moves(context, each) for each in clusters):
-            toolbox = toolbox.with_tools(CLUSTER_TOOLS, context.upgrade.pins)
-    context.toolbox = toolbox
-    context.settle_runtime()
-    write_kept(topology, context.state, toolbox)
+    record_versions(context)
     if part.cluster:
         provider_of(context, part).settle_upgrade(part.cluster)
+
+
+def record_versions(context: StartContext) -> None:
+    """Record what the topology runs.
+
+    New clusters get the old versions until all existing ones have those of this ucp release.
+    """
+    clusters = [each for each in parts(context.topology) if each.cluster]
+    if all(is_current(context, each) for each in clusters):
+        context.toolbox = context.toolbox.with_tools(CLUSTER_TOOLS, context.upgrade.pins)
+    context.settle_runtime()
+    write_kept(context.topology, context.state, context.toolbox)
 
 
 def _running(context: StartContext, part: UpgradePart) -> str:
