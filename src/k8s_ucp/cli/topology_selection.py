@@ -136,7 +136,8 @@ def chosen_topology(call: Invocation) -> Topology:
 def declared_topology(call: Invocation, file: Path | None = None) -> Topology:
     """The topology of `file`, or of the workspace's ucp.yaml, started or not.
 
-    Raises UcpError, UsageError.
+    Raises UcpError, UsageError: also if --topology selects another one, since an edit or a stop
+    would be that of the topology in the file.
     """
     from k8s_ucp.topology import load
 
@@ -151,7 +152,20 @@ def declared_topology(call: Invocation, file: Path | None = None) -> Topology:
         )
     if not path.exists():
         refuse_lost_file(call.workspace, call.topology, path)
-    return load(path)
+    topology = load(path)
+    if call.topology and call.topology != topology.name:
+        raise _other_topology(call, call.topology, topology)
+    return topology
+
+
+def _other_topology(call: Invocation, name: str, topology: Topology) -> UsageError:
+    path = call.workspace.topology_file
+    return UsageError(
+        f"this command acts on {path}, which defines the topology {topology.name}, not {name}",
+        next=f"change the file of {name}, then: {start_command(call, name)}"
+        if name in call.workspace.started()
+        else f"leave out --topology {name}",
+    )
 
 
 def refuse_lost_file(workspace: Workspace, topology: str | None, path: Path) -> None:

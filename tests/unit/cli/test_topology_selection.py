@@ -60,6 +60,22 @@ def test_advice_on_a_second_topology_selects_it(
     assert caught.value.next == "ucp start --file second.yaml"
 
 
+def test_an_edit_of_another_topology_than_that_of_the_file_is_refused(tmp_path: Path) -> None:
+    """`ucp --topology two stop --env dev` would stop the environment of one."""
+    start(tmp_path, "one", "two")
+    for name in ("one", "two"):
+        file = tmp_path / ("ucp.yaml" if name == "one" else "second.yaml")
+        file.write_text(topology_text(default(name, ["dev"])))
+    assert declared_topology(Invocation(tmp_path, "one")).name == "one"
+    with pytest.raises(UsageError, match="defines the topology one, not two") as caught:
+        declared_topology(Invocation(tmp_path, "two"))
+    assert str(caught.value.next).endswith(f"ucp start --file {tmp_path / 'second.yaml'}")
+    with pytest.raises(UsageError, match="defines the topology one, not tow") as caught:
+        declared_topology(Invocation(tmp_path, "tow"))
+    assert caught.value.next == "leave out --topology tow"
+    assert declared_topology(Invocation(tmp_path, "two"), tmp_path / "second.yaml").name == "two"
+
+
 def test_in_a_folder_of_a_workspace_that_workspace_is_named(tmp_path: Path) -> None:
     start(tmp_path, "one")
     inner = tmp_path / "gitops" / "one" / "apps"
