@@ -70,9 +70,7 @@ def selecting(call: Invocation, name: str) -> dict[str, str]:
 
 def start_command(call: Invocation, name: str) -> str:
     """The command that starts a topology again: with its file, if ucp.yaml defines another one."""
-    workspace = call.workspace
-    others = sorted(workspace.root.glob("*.y*ml"))
-    file = next((each for each in (workspace.topology_file, *others) if _defines(each, name)), None)
+    workspace, file = call.workspace, file_of(call.workspace, name)
     command = "ucp start"
     if file and file != workspace.topology_file:
         here = workspace.root == Path.cwd()
@@ -80,6 +78,12 @@ def start_command(call: Invocation, name: str) -> str:
     return with_given_options(
         command, {flag: call.given[flag] for flag in call.given if flag == "--workspace"}
     )
+
+
+def file_of(workspace: Workspace, name: str) -> Path | None:
+    """The file in the workspace that defines a topology; ucp.yaml takes precedence."""
+    files = (workspace.topology_file, *sorted(workspace.root.glob("*.y*ml")))
+    return next((each for each in files if _defines(each, name)), None)
 
 
 def _defines(file: Path, name: str) -> bool:

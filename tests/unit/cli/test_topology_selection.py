@@ -55,9 +55,13 @@ def test_advice_on_a_second_topology_selects_it(
     assert start_command(call, "two") == f"ucp start --file {file}"
     monkeypatch.chdir(tmp_path)
     assert start_command(call, "two") == "ucp start --file second.yaml"
-    with pytest.raises(UsageError, match="defines the topology one, not two") as caught:
+    assert resolve_topology(Invocation(tmp_path, "two"), NO_FLAGS, plan=True).path == file
+    with pytest.raises(UsageError, match="defines the topology one, not three") as caught:
+        resolve_topology(Invocation(tmp_path, "three"), NO_FLAGS, plan=True)
+    assert caught.value.next == "ucp start --topology one"
+    file.unlink()
+    with pytest.raises(UsageError, match="defines the topology one, not two"):
         resolve_topology(Invocation(tmp_path, "two"), NO_FLAGS, plan=True)
-    assert caught.value.next == "ucp start --file second.yaml"
 
 
 def test_an_edit_of_another_topology_than_that_of_the_file_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.topology_selection import refuse_lost_file, start_command
+from k8s_ucp.cli.topology_selection import file_of, refuse_lost_file, start_command
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.errors import UsageError
@@ -139,7 +139,7 @@ def resolve_topology(call: Invocation, flags: Flags, *, plan: bool = False) -> S
     plan: the start is only shown, so nobody has to agree to it.
     Raises UsageError, or RunInterrupted at a question.
     """
-    path = flags.file.expanduser().resolve() if flags.file else call.workspace.topology_file
+    path = flags.file.expanduser().resolve() if flags.file else _file(call)
     if flags.file or path.exists():
         return _from_file(call, flags, path)
     if not flags.describe_topology:
@@ -183,6 +183,14 @@ def resolve_topology(call: Invocation, flags: Flags, *, plan: bool = False) -> S
     if not agreed:
         raise UsageError("nothing was written and nothing started", next="ucp start")
     return wanted
+
+
+def _file(call: Invocation) -> Path:
+    """The workspace's ucp.yaml, or the file that defines the started topology of --topology."""
+    found = None
+    if call.topology in call.workspace.started():
+        found = file_of(call.workspace, call.topology)
+    return found or call.workspace.topology_file
 
 
 def _from_file(call: Invocation, flags: Flags, path: Path) -> StartRequest:
