@@ -18,7 +18,7 @@ from k8s_ucp.cli.command import (
 )
 from k8s_ucp.cli.git_credentials import credential_or_note
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
-from k8s_ucp.cli.topology_selection import chosen_context
+from k8s_ucp.cli.topology_selection import chosen_context, start_command
 from k8s_ucp.engine.journal import unfinished_at
 from k8s_ucp.engine.pipeline import StepState
 from k8s_ucp.errors import UcpError, UsageError, some_of
@@ -127,12 +127,12 @@ def _report(call: Invocation, context: StartContext, seconds: float) -> None:
         call.console.say(
             f"kept, and billed where it is in a cloud: {some_of(context.teardown.kept)}\n"
             f"all else of {name} is deleted ({seconds:.1f} s), and its repositories are kept. "
-            "`ucp start` creates it again around what is kept."
+            f"`{start_command(call, name)}` creates it again around what is kept."
         )
     else:
         call.console.say(
             f"{name} is destroyed ({seconds:.1f} s); its repositories are kept. "
-            "`ucp start` creates it again."
+            f"`{start_command(call, name)}` creates it again."
         )
 
 
@@ -150,7 +150,8 @@ def _print_earlier(call: Invocation, context: StartContext, earlier: Destruction
     message = earlier.message(context.topology.name)
     if earlier.kept and context.teardown.delete_data:
         raise UcpError(message, next="ucp start, then: ucp destroy --delete-data")
-    call.console.say(f"{message}. `ucp start` creates it again.")
+    again = start_command(call, context.topology.name)
+    call.console.say(f"{message}. `{again}` creates it again.")
     _print_abandoned(call, context)
 
 

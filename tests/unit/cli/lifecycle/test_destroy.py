@@ -50,7 +50,8 @@ def test_a_rerun_reports_the_destruction_and_changes_nothing(
     for words in (("--yes",), ("--yes", "--delete-data", "--abandon", "vpc-1"), ("--plan",)):
         assert run(context, "destroy", *words) == 0
         said = capsys.readouterr().err
-        assert f"demo was destroyed at {AT}. `ucp start` creates it again." in said
+        start = f"ucp start --workspace {context.workspace.root}"
+        assert f"demo was destroyed at {AT}. `{start}` creates it again." in said
         assert "abandoned; may still exist and be billed" in said
     assert not context.state.journal.exists()
 
