@@ -206,15 +206,17 @@ def invocation(ctx: typer.Context) -> Invocation:
     return found
 
 
-def plan_invocation(ctx: typer.Context, output: Output, *, plan: bool) -> Invocation:
-    """The global options of a command with --plan. Raises UsageError for -o without it.
+def plan_invocation(
+    ctx: typer.Context, output: Output, *, plan: bool, flag: str = "--plan"
+) -> Invocation:
+    """The global options of a command with --plan or --dry-run. Raises UsageError for -o without.
 
     Otherwise a program would take the text of a run, which changes things, for data.
     """
     if output is not Output.table and not plan:
         raise UsageError(
-            f"-o {output} applies to --plan only: what a run does is reported as text",
-            next="add --plan to print what it would do, or omit -o to do it",
+            f"-o {output} applies to {flag} only: what a run does is reported as text",
+            next=f"add {flag} to print what it would do, or omit -o to do it",
         )
     return invocation(ctx)
 

@@ -452,6 +452,8 @@ def test_a_deleted_current_folder_is_not_reported_as_a_bug(
         ("app", "remove", "echo", "--yes"),
         ("env", "remove", "stage", "--yes"),
         ("team", "remove", "web", "--yes"),
+        ("env", "add", "eu"),
+        ("team", "add", "web"),
     ],
     ids=lambda words: "-".join(words[:2]),
 )
@@ -461,7 +463,8 @@ def test_a_run_is_not_started_if_its_output_is_requested_as_data(
     """A program would take the text of the run for JSON, and the run changes things."""
     assert main.run(["--workspace", str(tmp_path), *words, "-o", "json"]) == 2
     found = capsys.readouterr()
-    assert "-o json applies to --plan" in found.err
-    assert "add --plan" in found.err
+    flag = "--dry-run" if "add" in words else "--plan"
+    assert f"-o json applies to {flag}" in found.err
+    assert f"add {flag}" in found.err
     assert found.out == ""
     assert not list(tmp_path.iterdir())

@@ -157,7 +157,7 @@ def add(
     output: OutputOption = Output.table,
 ) -> None:
     """Add an environment to ucp.yaml and both repositories, push, and create its cluster."""
-    call = invocation(ctx)
+    call = plan_invocation(ctx, output, plan=dry_run, flag="--dry-run")
     folders = _folders(overlay or ())
     before = declared_topology(call)
     source = source or _committed_source(call, before, name)

@@ -40,6 +40,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     edit_topology,
     in_parts,
     plan_edit,
+    pointing_to_start,
     shown_step,
 )
 from k8s_ucp.cli.git_credentials import git_credential
@@ -108,15 +109,16 @@ def add(
     output: OutputOption = Output.table,
 ) -> None:
     """Add a team to ucp.yaml and the core repository, push, and fill the team's repository."""
-    call = invocation(ctx)
+    call = plan_invocation(ctx, output, plan=dry_run, flag="--dry-run")
     item: dict[str, Any] = {"name": name, **({"repo": repo} if repo else {})}
 
     def edit(text: str, path: Path) -> tuple[str, Topology]:
         return with_item(text, "teams", item, path)
 
     path = call.workspace.topology_file
-    declared_topology(call)  # which says how a lost file is restored
-    _, topology = edit(read_topology(path), path)
+    # Which says how a lost file is restored.
+    with pointing_to_start(call, declared_topology(call)):
+        _, topology = edit(read_topology(path), path)
     team = team_of(topology, name)
     if template and not topology.spec.environments:
         raise UsageError(f"--template {template} needs an environment", next="ucp env add NAME")
