@@ -274,6 +274,18 @@ def test_concurrent_edits_are_all_applied(workspace: Path) -> None:
     assert not (workspace / ".ucp").exists()
 
 
+def test_dry_runs_of_one_workspace_take_turns(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source elsewhere is copied into the workspace: the first to end would delete it."""
+    monkeypatch.setattr(topology_edit, "PATIENCE", 0.1)
+    with (
+        locks.folder_locked(workspace),
+        pytest.raises(UcpError, match=r"has kept .* locked"),
+    ):
+        ucp(workspace, "app", "add", "web", "--image", "a/b", "--tag", "1", "--dry-run")
+
+
 def test_refused_edit_leaves_nothing_behind(workspace: Path, toolbox: Toolbox) -> None:
     place = Workspace.at(workspace)
     gitops, started = place.gitops("demo"), place.state("demo").root / "ucp.yaml"

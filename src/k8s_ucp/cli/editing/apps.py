@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,6 +73,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     edit_topology,
     find_tip,
     in_parts,
+    only_edit,
     plan_edit,
     pointing_to_start,
     shown_step,
@@ -236,7 +238,9 @@ def _add(
     name, topology = flags.name, declared_topology(call)
     with pointing_to_start(call, topology):
         _refuse_taken(call, topology, name)
-    with item_of(call, topology, flags) as item:
+    # Two dry runs of one name would share the copy of a source that is elsewhere.
+    waiting = only_edit(call.workspace.root, call.console.say) if dry_run else nullcontext()
+    with waiting, item_of(call, topology, flags) as item:
         edit = _adding(item, database_provider)
         print_settings_left_out(call, topology, flags, item)
         if dry_run:

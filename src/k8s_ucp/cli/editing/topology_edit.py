@@ -78,7 +78,7 @@ def edit_topology(
     from k8s_ucp.topology import read_topology
 
     path = call.workspace.topology_file
-    with _only_edit(call.workspace.root, call.console.say):
+    with only_edit(call.workspace.root, call.console.say):
         name = declared_topology(call).name
         if call.workspace.gitops(name).core.exists():
             from k8s_ucp.context import PublishOptions
@@ -332,7 +332,7 @@ def _refuse_unstartable(former: Topology, topology: Topology) -> None:
 
 
 @contextlib.contextmanager
-def _only_edit(folder: Path, report: Callable[[str], None]) -> Iterator[None]:
+def only_edit(folder: Path, report: Callable[[str], None]) -> Iterator[None]:
     """One edit of a workspace's ucp.yaml at a time; the next one waits up to PATIENCE seconds.
 
     Locks the folder itself, so that no lock file is left for a topology that was never started.
