@@ -14,16 +14,18 @@ from k8s_ucp.git.command import keep_settings, run_git
 from k8s_ucp.git.environment import Credential, split_credential
 from k8s_ucp.git.failures import Damaged, GitFailed, RepositoryMissing
 from k8s_ucp.git.leftovers import UNFINISHED, sweep_repository, sweep_unfinished
-from k8s_ucp.git.repository import Repository
+from k8s_ucp.git.repository import UNPACKED_OBJECTS, Repository
 
 # Background maintenance would outlive `ucp stop`, and the user's global core.hooksPath would
 # disable the hook that notifies Argo CD of pushes.
-_REMOTE_CONFIG = """[core]
+_REMOTE_CONFIG = f"""[core]
 	hooksPath = hooks
 [gc]
 	autoDetach = false
 [maintenance]
 	autoDetach = false
+[receive]
+	unpackLimit = {UNPACKED_OBJECTS}
 """
 _SYNCED = """[core]
 	fsync = loose-object,reference

@@ -28,6 +28,10 @@ from k8s_ucp.git.ssh_connection import SshConnection
 
 RENDERED = "refs/ucp/rendered"
 """The last render of a repository: the base of three-way merges."""
+UNPACKED_OBJECTS = 30
+"""Git writes more objects than this as one pack, which a push and each fetch send as it is. By
+default that is 100, and the first commit of a core repository was compressed four times. A pack for
+each push would be too many packs."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,9 @@ class Repository:
             ref=f"refs/ucp-pending/{uuid.uuid4().hex}",
             length=64 if settings.get("extensions.objectformat") == "sha256" else 40,
         )
-        return self.git("fast-import", "--quiet", "--done", stdin=stream).decode().split()
+        limit = f"fastimport.unpackLimit={UNPACKED_OBJECTS}"
+        written = self.git("-c", limit, "fast-import", "--quiet", "--done", stdin=stream)
+        return written.decode().split()
 
     def write_commit(
         self, message: str, changes: Mapping[str, Change], *, parent: str | None

@@ -446,16 +446,16 @@ def test_a_clone_whose_remote_is_damaged_is_kept(place: Path, clone: Repository)
     assert own.folder.is_dir()
 
 
-@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize(("earlier", "files"), [(False, 1), (True, 1), (False, 40)])
 def test_what_is_pushed_to_our_remote_is_on_the_disk(
-    place: Path, clone: Repository, *, earlier: bool
+    place: Path, clone: Repository, *, earlier: bool, files: int
 ) -> None:
     """It may be the only complete repository; git's own default syncs no single objects."""
     if earlier:
         Repository(place / "r.git").git("config", "--remove-section", "core")
         Repository(place / "r.git").git("config", "core.bare", "true")
         make_remote(place / "r.git")
-    commit = clone.write_commit("Change", {"a": b"1"}, parent=None)
+    commit = clone.write_commit("Change", {str(n): b"%d" % n for n in range(files)}, parent=None)
     traces = place / "traces"
     traces.mkdir()
     subprocess.run(
@@ -468,3 +468,14 @@ def test_what_is_pushed_to_our_remote_is_on_the_disk(
     events = [json.loads(line) for log in logs for line in log.splitlines()]
     flushes = [each for each in events if each.get("key") == "fsync/hardware-flush"]
     assert sum(int(each["value"]) for each in flushes) >= 2, "of objects, and of the branch"
+
+
+@pytest.mark.parametrize(("files", "packs"), [(10, 0), (40, 1)])
+def test_a_large_commit_is_written_and_pushed_as_one_pack(
+    place: Path, clone: Repository, *, files: int, packs: int
+) -> None:
+    """Single objects would be compressed again by the push, and by each fetch."""
+    commit = publish(clone, {f"{number}.yaml": b"%d" % number for number in range(files)})
+    for folder in (clone.folder / ".git", place / "r.git"):
+        assert len([*(folder / "objects" / "pack").glob("*.pack")]) == packs, folder
+    assert len(Repository(place / "r.git").listing(commit)) == files
