@@ -14,7 +14,7 @@ from typing import Any
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.build_many import WORKERS, Built, Object, objects, unlisted
 from k8s_ucp.gitops.manifests.chart_source import unpack
-from k8s_ucp.gitops.manifests.helm import HelmFailed, template, values_from
+from k8s_ucp.gitops.manifests.helm import HelmFailed, api_versions, template, values_from
 from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
 
 RENDER_SECONDS = 60.0
@@ -78,7 +78,7 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[
     settings = _settings(chart)
     name = settings.get("releaseName") or "-".join(folder.split("/")[1::2])
     files = settings.get("valueFiles")
-    options = ["--namespace", namespace, "--include-crds", *schema_options(chart)]
+    options = ["--namespace", namespace, "--include-crds", *api_versions(), *schema_options(chart)]
     for each in files if isinstance(files, list) else ():
         file = (chart / str(each)).resolve()
         if not file.is_relative_to(chart.parents[2].resolve()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from k8s_ucp.process import RunningPrograms, passed_on, run
 
 KUBERNETES = "1.35.0"
 """Kubernetes version for which charts are rendered, since no cluster is queried."""
+_KINDS = Path(__file__).parents[1] / "check" / "kinds.json"
 _SHOWN = 6
 """Maximum number of lines of an error."""
 _LONGEST = 2000
@@ -40,6 +43,15 @@ def template(
     arguments = ["template", "--kube-version", KUBERNETES, *options]
     names = (release, chart)
     return call(helm, arguments, names, home=home, timeout=timeout)
+
+
+@functools.cache
+def api_versions() -> list[str]:
+    """The option with Kubernetes' own kinds, by which some charts choose a version of an API.
+
+    helm knows the versions alone; Argo CD also lists the kinds of the cluster.
+    """
+    return ["--api-versions", ",".join(json.loads(_KINDS.read_text("utf-8"))["kinds"])]
 
 
 def values_from(file: Path) -> list[str]:

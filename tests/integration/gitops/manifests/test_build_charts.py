@@ -52,6 +52,19 @@ def test_settings_beside_the_chart_are_used(tmp_path: Path, toolbox: Toolbox) ->
     assert deployment["spec"]["replicas"] == 5
 
 
+def test_a_chart_that_asks_for_a_kind_of_kubernetes_finds_it(
+    tmp_path: Path, toolbox: Toolbox
+) -> None:
+    """Argo CD passes the kinds of the cluster; with none, charts choose what was removed."""
+    job = (
+        "kind: CronJob\nmetadata: {name: x}\napiVersion: batch/v1"
+        '{{ if not (.Capabilities.APIVersions.Has "batch/v1/CronJob") }}beta1{{ end }}\n'
+    )
+    chart(tmp_path, **{"templates/job.yaml": job})
+    built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
+    assert "batch/v1" in [each["apiVersion"] for each in built.objects[FOLDER]]
+
+
 @pytest.mark.parametrize(
     ("values", "replicas"),
     [
