@@ -37,6 +37,9 @@ _WITH_EXPONENT = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)[eE][-+]?(?:\d{1,
 """Numbers that PyYAML reads as strings; too large ones, such as commit ids, stay strings."""
 _OCTAL = re.compile(r"[-+]?0[oO][0-7_]+$")
 """Numbers of YAML 1.2 that PyYAML reads as strings, such as 0o755."""
+_BOOLEANS = {"y": True, "n": False}
+_LETTERS = frozenset("yYnN")
+"""Booleans of YAML 1.1 that PyYAML reads as strings."""
 _NO_TEXT_ELSEWHERE = re.compile(
     r"[yYnN]|[-+]?(?:\d[\d_]*+(?:\.[\d_]*+)?|\.\d++)(?:[eE][-+]?\d+)?|0[box][0-9a-fA-F_]+"
 )
@@ -100,13 +103,21 @@ def loader() -> Any:
     """PyYAML's loader, which reads what Go's parsers read, as Helm and Kubernetes use them.
 
     It also accepts `=` as a string, which some schemas contain; `1e+06`, as Go prints large
-    numbers, and `0o755` as numbers; `12:30` as a string; and any `!tag`.
+    numbers, and `0o755` as numbers; `12:30` as a string; `y` and `n` as booleans, except as keys,
+    which are mostly coordinates; and any `!tag`.
     """
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        pass
+        bool_values = yaml.SafeLoader.bool_values | _BOOLEANS
 
+        def flatten_mapping(self, node: Any) -> None:
+            for key, _ in node.value:
+                if key.id == "scalar" and key.value in _LETTERS:
+                    key.tag = "tag:yaml.org,2002:str"
+            super().flatten_mapping(node)
+
+    Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list(_LETTERS))
     Loader.add_implicit_resolver("tag:yaml.org,2002:float", _WITH_EXPONENT, list("-+.0123456789"))
     Loader.add_implicit_resolver("tag:yaml.org,2002:int", _OCTAL, list("-+0"))
     Loader.add_constructor("tag:yaml.org,2002:value", lambda _, node: node.value)

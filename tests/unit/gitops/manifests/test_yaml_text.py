@@ -171,6 +171,12 @@ def test_octal_numbers_and_times_are_read_as_by_go() -> None:
     assert first_map(dump_all([found]).encode(), "a.yaml") == found
 
 
+def test_single_letters_are_booleans_as_for_go() -> None:
+    text = b"a: y\nb: [Y, n, N]\nc: 'y'\nd: yn\ny: {n: y}\n"
+    expected = {"a": True, "b": [True, False, False], "c": "y", "d": "yn", "y": {"n": True}}
+    assert first_map(text, "a.yaml") == expected
+
+
 def test_strings_stay_strings_in_every_parser() -> None:
     texts = ["12e4567", "1e6", "y", "0o17", "1_000", "web", "1.2.3"]
     assert dump_all([texts]) == (

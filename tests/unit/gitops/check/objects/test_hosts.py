@@ -15,9 +15,9 @@ def test_hosts_and_paths_of_ingresses_and_routes_are_listed() -> None:
     assert list(hosts(route)) == [("b.example.org", "/")]
     assert list(hosts(objects(ROUTE)[0])) == [("a.example.org", "/")]
     by_header = ROUTE.replace(
-        "value: /}}]", "value: /a}}, {path: {value: /a}, headers: [{name: x, value: y}]}]"
+        "value: /}}]", "value: /a}}, {path: {value: /a}, headers: [{name: x, value: v}]}]"
     )
-    header, plain = '{"headers": [{"name": "x", "value": "y"}]}', "/a"
+    header, plain = '{"headers": [{"name": "x", "value": "v"}]}', "/a"
     assert list(hosts(objects(by_header)[0])) == [
         ("a.example.org", plain),
         ("a.example.org", f"{plain} {header}"),
