@@ -17,7 +17,7 @@ from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, maps
 _TAKEN = frozenset(
     [
         *("valueFiles", "values", "valuesObject", "parameters", "releaseName"),
-        *("ignoreMissingValueFiles", "version", "passCredentials"),
+        *("ignoreMissingValueFiles", "version", "passCredentials", "skipTests"),
     ]
 )
 _VARIABLE = re.compile(r"\$[\w{*#@!?-]")

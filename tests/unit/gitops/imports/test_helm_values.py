@@ -5,13 +5,19 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp.gitops.imports.findings import NotImportable
-from k8s_ucp.gitops.imports.helm_values import merged
+from k8s_ucp.gitops.imports.helm_values import check_settings, merged
 from k8s_ucp.gitops.manifests.yaml_text import documents
 from k8s_ucp.yaml_io import DEEPEST
 
 
 def _nested(levels: int) -> bytes:
     return ("{a: " * levels + "1" + "}" * levels).encode()
+
+
+def test_tests_of_a_chart_which_argo_cd_never_runs_may_be_skipped() -> None:
+    check_settings({"releaseName": "web", "skipTests": True})
+    with pytest.raises(NotImportable, match=r"sets helm\.skipCrds"):
+        check_settings({"skipCrds": True, "skipTests": True})
 
 
 def test_a_parameter_with_more_keys_than_helm_takes_is_refused() -> None:
