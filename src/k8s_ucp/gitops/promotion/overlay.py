@@ -19,7 +19,7 @@ from k8s_ucp.gitops.promotion.targets.chart import ChartContent, exchange
 from k8s_ucp.gitops.promotion.targets.config import read_config
 from k8s_ucp.gitops.promotion.targets.find import find_targets
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder, Files, decoded
-from k8s_ucp.gitops.promotion.targets.helm import SETTINGS
+from k8s_ucp.gitops.promotion.targets.helm import CHART_FILE, SETTINGS
 from k8s_ucp.gitops.promotion.targets.kinds import Target, write
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -116,8 +116,11 @@ def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
 def nothing_found(tip: Tip, app: str, where: str) -> NotEditable:
     """Error for an overlay without an image whose version can be promoted."""
     config = config_file(app)
+    files = tip.files(where)
     key, first = "path: image.tag", ""
-    if any(each.endswith(".jsonnet") for each in tip.files(where)):
+    if CHART_FILE not in files:
+        key = "file: FILE, path: spec.image"
+    if any(each.endswith(".jsonnet") for each in files):
         # Argo CD renders jsonnet; its arguments are in this file.
         key = f"file: {SETTINGS}, path: directory.jsonnet.tlas.0.value"
         if not _has_arguments(tip.read(f"{where}/{SETTINGS}") or b""):

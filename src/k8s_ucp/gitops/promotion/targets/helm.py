@@ -31,7 +31,7 @@ from k8s_ucp.gitops.promotion.targets.kinds import (
 CHART_FILE = "Chart.yaml"
 SETTINGS = ".argocd-source.yaml"
 _DEFAULTS = "values.yaml"
-_IMAGE = re.compile(r"(?i).*image")
+_IMAGE = re.compile(r"(?i).*image(?:_?name)?")
 _IMAGES = re.compile(r"(?i).*images")
 """Of a mapping whose values are images: `images: {web: example.org/web:1.0}`."""
 _FLAT = re.compile(r"(.*[iI]mage)_?(?:[tT]ag|[vV]ersion)")
@@ -183,8 +183,9 @@ def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin
         path, last = (*path, "tag"), "tag"
         text = values.current(path)
     tagged = bool(_FLAT.fullmatch(last)) or not _IMAGE.fullmatch(last)
-    if not tagged or _is_in_images(path, text or ""):
-        parts = split_reference(text or "")
+    parts = split_reference(text or "")
+    whole = last in _REPOSITORY and parts is not None and bool(parts[1])
+    if not tagged or whole or _is_in_images(path, text or ""):
         if parts is None and not name:
             raise NotEditable(f"{path_text(path)}: {text!r} is not an image")
         image, pin = parts or (name, NO_PIN)
@@ -198,7 +199,9 @@ def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin
     if current and digest[-1] == BARE_DIGEST:
         current = f"{BARE_DIGEST_OF}{current}"
     lists = values.list_file(path)
-    value = Value(file, inside, digest_file, digest_inside, current, list_file=lists)
+    # With a digest in the chart's own values, its templates may not know a tag.
+    only = text is None and bool(digest) and bool(text_at(values.layers[0].root, digest))
+    value = Value(file, inside, digest_file, digest_inside, current, only, list_file=lists)
     return value, value_pin(text or "", current), _repository(values, path)
 
 
@@ -253,6 +256,8 @@ def candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
         yield (*path, "tag")
     elif named and "version" in scalars and any(map(_names_image, map(texts.get, _REPOSITORY))):
         yield (*path, "version")
+    elif named:
+        yield from ((*path, key) for key in _REPOSITORY if _has_version(texts.get(key)))
     for key, value in texts.items():
         flat = _FLAT.fullmatch(key) if key in scalars else None
         if flat and (key.lower().endswith("tag") or scalars & {*_flat_names(flat[1])}):
@@ -285,6 +290,12 @@ def _names_image(node: YamlNode | None) -> bool:
         return False
     parts = split_reference(node.value)
     return parts is not None and not parts[1] and "//" not in node.value
+
+
+def _has_version(node: YamlNode | None) -> bool:
+    """The value is an image with its version."""
+    parts = split_reference(node.value) if node and node.kind == "scalar" else None
+    return parts is not None and parts[1] != NO_PIN
 
 
 def read_file(folder: EnvironmentFolder, name: str) -> Values:

@@ -36,6 +36,8 @@ class Value:
     digest_path: Path = ()
     digest: str = ""
     """The effective digest, wherever it is set."""
+    only_digest: bool = False
+    """The chart sets a digest and no tag, so it may not support one."""
     list_file: str = ""
     """The file whose list has the value, if `file` doesn't have that list yet."""
 
@@ -196,6 +198,12 @@ def _write_value(location: Value, text: Texts, pin: Pin, folder: str) -> dict[st
         raise NotEditable(
             f"{folder}/{location.file} has no digest beside {path_text(location.path)}",
             next="promote a tag, or add the key of the digest to the values of the chart",
+        )
+    if location.only_digest and not pin.digest:
+        raise NotEditable(
+            f"{folder}/{location.digest_file} sets {path_text(location.digest_path)} and no tag, "
+            "which the chart may not support",
+            next="promote a digest (--tag TAG@sha256:… or --digest), or set the tag in the values",
         )
     if pin.tag or not pin.digest:
         put(location.file, location.path, pin.tag)

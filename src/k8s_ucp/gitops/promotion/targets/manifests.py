@@ -1,4 +1,4 @@
-"""Images in plain manifests: `containers[].image`, in objects of any kind. Pure."""
+"""Images in plain manifests: those of containers, in objects of any kind. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from k8s_ucp.gitops.manifests.yaml_tree import LARGEST, YamlNode, read_documents
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
 from k8s_ucp.gitops.promotion.targets.kinds import Reference, Target, common, split_reference
 
-_LISTS = ("containers", "initContainers", "ephemeralContainers")
+_LISTS = ("containers", "initContainers", "ephemeralContainers", "sidecars", "steps")
+_SINGLE = ("container", "script", "stepTemplate")
+"""Containers of templates of Argo Workflows and of tasks of Tekton, which have steps, too."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ def _images(node: YamlNode, path: Path) -> Iterator[tuple[Path, str, str]]:
                 image = text_at(item, ("image",))
                 if item.kind == "map" and image:
                     yield (*path, key.value, index, "image"), text_at(item, ("name",)) or "", image
+        elif key.value in _SINGLE and (image := text_at(value, ("image",))):
+            yield (*path, key.value, "image"), text_at(value, ("name",)) or "", image
         yield from _images(value, (*path, key.value))
     for index, item in enumerate(node.items):
         yield from _images(item, (*path, index))

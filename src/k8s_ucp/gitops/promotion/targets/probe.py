@@ -31,6 +31,11 @@ class Probe:
     values: Mapping[str, Any]
     paths: Mapping[str, Path]
 
+    def path(self, version: str) -> Path | None:
+        """The path that sets the version of a rendered image, as `split_image` returns it."""
+        tag, _, digest = version.partition("@")
+        return self.paths.get(tag or digest)
+
 
 @dataclass(frozen=True)
 class Unlisted:
@@ -56,13 +61,19 @@ def probe(
             if not isinstance(location, Value | Reference):
                 continue
             path = _own(values, location.file, location.path)
-            if path and not any(isinstance(each, int) for each in path):
-                version = _version(len(paths), now)
-                text = f"{location.name}:{version}" if isinstance(location, Reference) else version
-                paths[version] = path
-                _set(found, path, text)
-                if isinstance(location, Value) and location.digest:
-                    _set(found, _own(values, location.digest_file, location.digest_path), "")
+            if not path or any(isinstance(each, int) for each in path):
+                continue
+            value = location if isinstance(location, Value) else None
+            only_digest = value is not None and value.only_digest
+            version = _digest(len(paths)) if only_digest else _version(len(paths), now)
+            paths[version] = path
+            if value and value.digest:
+                digest_path = _own(values, value.digest_file, value.digest_path)
+                _set(found, digest_path, version if only_digest else "")
+            if isinstance(location, Reference):
+                _set(found, path, f"{location.name}:{version}")
+            elif not only_digest:
+                _set(found, path, version)
     known = set(paths.values())
     below = itertools.chain(_scalars(values, now), _of_subcharts(subcharts, now))
     more = (path for path in below if path not in known)
@@ -94,7 +105,7 @@ def unlisted(
     listed = set[Path]().union(*by_name.values())
     set_by: dict[str, Path] = {}
     for name, version in map(split_image, after):
-        path = probed.paths.get(version.partition("@")[0])
+        path = probed.path(version)
         if path and (path in listed or name not in set_by):
             set_by[name] = path
     tried = {*probed.paths.values()}
@@ -124,7 +135,7 @@ def proposed(probed: Probe, after: Iterable[str]) -> list[str]:
     by_image: dict[str, list[str]] = {}
     taken: set[Path] = set()
     for name, version in map(split_image, after):
-        path = probed.paths.get(version.partition("@")[0])
+        path = probed.path(version)
         if path and path not in taken:
             taken.add(path)
             by_image.setdefault(name, []).append(path_text(path))
@@ -181,6 +192,10 @@ def _version(number: int, taken: set[str]) -> str:
     majors = [int(found[1]) for each in taken if (found := _MAJOR.match(each))]
     free = (f"{max(majors, default=97)}.{minor}.{number}" for minor in itertools.count(97))
     return next(each for each in free if each not in taken)
+
+
+def _digest(number: int) -> str:
+    return f"sha256:{number:064x}"
 
 
 def _set(values: dict[str, Any], path: Path, text: str) -> None:

@@ -31,6 +31,27 @@ def rendered(values: Mapping[str, Any]) -> list[str]:
     ]
 
 
+DIGEST = "sha256:" + 32 * "ab"
+
+
+def test_the_digest_of_a_chart_without_tags_is_a_version() -> None:
+    files = {
+        "Chart.yaml": "name: web\nversion: 1.0.0\n",
+        "values.yaml": f"image: {{repository: example.org/web, digest: '{DIGEST}'}}\n",
+    }
+    folder = EnvironmentFolder(
+        tip({f"{FOLDER}/{name}": text for name, text in files.items()}), FOLDER
+    )
+    found = find_targets(folder, "stage")
+    assert found
+    targets = [each for each in found.targets if each.kind == "image"]
+    values, now = read_values(folder, "stage"), [f"example.org/web@{DIGEST}"]
+    tried = probe(values, targets, now)
+    after = [f"example.org/web@{tried.values['image']['digest']}"]
+    assert after != now
+    assert unlisted(tried, targets, values, now, after) == []
+
+
 def test_an_image_whose_name_another_value_has_is_to_be_named() -> None:
     files = {"Chart.yaml": "name: web\nversion: 1.0.0\n", "values.yaml": VALUES}
     folder = EnvironmentFolder(

@@ -167,6 +167,18 @@ class TestCharts:
         with pytest.raises(NotEditable, match=r"no digest beside image\.tag"):
             promote(chart(defaults="image: {repository: web, tag: x}\n"), SHA)
 
+    def test_a_tag_is_refused_if_the_chart_knows_a_digest_alone(self) -> None:
+        defaults = f"image: {{repository: web, release: v1, digest: '{SHA}'}}\n"
+        there = chart("{}\n", defaults)
+        with pytest.raises(NotEditable, match=r"sets image\.digest and no tag") as error:
+            promote(there)
+        assert "--tag TAG@sha256:" in error.value.next
+        new = SHA.replace("ab", "cd")
+        text = written(promote(there, f"2.0.0@{new}"))["values-stage.yaml"]
+        assert "digest: " in text
+        assert new in text
+        assert "tag" not in text
+
     @pytest.mark.parametrize(
         ("own", "new"),
         [
@@ -179,6 +191,8 @@ class TestCharts:
             ("imageName: a/b\nimageTag: v1\n", "imageName: a/b\nimageTag: 2.0.0\n"),
             ("image: a/b\nimageVersion: v1\n", "image: a/b\nimageVersion: 2.0.0\n"),
             ("jobs:\n- image: {name: web, tag: 1}\n", "jobs:\n- image: {name: web, tag: 2.0.0}\n"),
+            ("db: {imageName: 'a/db:1'}\n", "db: {imageName: 'a/db:2.0.0'}\n"),
+            ("image: {repository: 'a/b:1'}\n", "image: {repository: 'a/b:2.0.0'}\n"),
             ("images: {web: a.org/web:1}\n", "images: {web: a.org/web:2.0.0}\n"),
             ("images: {tags: {web_api: a/b:1}}\n", "images: {tags: {web_api: a/b:2.0.0}}\n"),
         ],
@@ -261,6 +275,10 @@ class TestCharts:
         new = written(promote(there))["values-stage.yaml"]
         assert new == OWN + '"a.b":\n  version: 2.0.0\n'
 
+    def test_a_digest_in_place_of_a_tag_is_not_the_name_of_an_image(self) -> None:
+        own = f"image: {{repository: a/b, tag: '{SHA}'}}\n"
+        assert images_of(chart(own, "{}\n")) == ["a/b"]
+
     def test_a_configured_path_of_an_image_keeps_its_name(self) -> None:
         own = "images: {web: a.org/web:1, cron: a.org/cron:1}\n"
         there = named(chart(own, "{}\n"), "targets: [{image: cron, path: images.cron}]")
@@ -319,6 +337,17 @@ class TestManifests:
         }
         assert "spec.template.spec.containers.0.image in web.yaml" in decision.locations[0]
 
+    def test_containers_of_workflows_and_tasks_are_changed(self) -> None:
+        text = (
+            "kind: CronWorkflow\nspec: {workflowSpec: {templates: [\n"
+            "  {name: main, container: {image: a/web:1}},\n"
+            "  {name: other, script: {image: a/web:1, source: ls}, sidecars: [{image: a/web:1}]},\n"
+            "  {name: all, steps: [[{name: x, template: main}]]}]}}\n"
+            "---\nkind: Task\nspec: {stepTemplate: {image: a/web:1}, steps: [{image: a/web:1}]}\n"
+        )
+        new = written(promote(plain({"flow.yaml": text})))["flow.yaml"]
+        assert new == text.replace("web:1", "web:2.0.0")
+
     def test_a_digest_replaces_the_tag_in_a_manifest(self) -> None:
         there = plain({"web.yaml": pod("web", "a/web:1")})
         assert written(promote(there, SHA))["web.yaml"] == pod("web", f"a/web@{SHA}")
@@ -353,6 +382,9 @@ class TestManifests:
         with pytest.raises(NotEditable, match="no image") as error:
             promote(plain({"main.jsonnet": "{}"}))
         assert "apps/web/.promotion.yaml: targets:" in error.value.next
+        with pytest.raises(NotEditable, match="no image") as error:
+            promote(plain({"db.yaml": "kind: Database\nspec: {image: a/db}\n"}))
+        assert "targets: [{image: NAME, file: FILE, path: spec.image}]" in error.value.next
 
 
 @pytest.mark.parametrize(
