@@ -201,8 +201,8 @@ def _write_value(location: Value, text: Texts, pin: Pin, folder: str) -> dict[st
         )
     if location.only_digest and not pin.digest:
         raise NotEditable(
-            f"{folder}/{location.digest_file} sets {path_text(location.digest_path)} and no tag, "
-            "which the chart may not support",
+            f"the chart in {folder} sets {path_text(location.digest_path)} and no tag, which it "
+            "may not support",
             next="promote a digest (--tag TAG@sha256:… or --digest), or set the tag in the values",
         )
     if pin.tag or not pin.digest:
