@@ -18,7 +18,7 @@ from k8s_ucp.errors import UsageError, unknown_name
 from k8s_ucp.topology.file import parse
 from k8s_ucp.topology.model import Topology
 from k8s_ucp.topology.text_edit import (
-    append_item,
+    append_items,
     append_key,
     child,
     indentation_of_lists,
@@ -266,9 +266,8 @@ def _put_in(
     indent = indentation_of_lists(_at(text, ("spec",)))
     existing = child(_at(text, way), key, missing=None)
     if items_of(existing):
-        for each in items:
-            text = append_item(text, _at(text, (*way, key)), _block(each), _flow(each))
-        return text
+        blocks, flows = [*map(_block, items)], [*map(_flow, items)]
+        return append_items(text, _at(text, (*way, key)), blocks, flows)
     if existing is not None:
         text = remove_key(text, _at(text, way), key)
     flow = f"[{', '.join(map(_flow, items))}]"

@@ -40,14 +40,16 @@ def indentation_of_lists(spec: Any) -> int:
     return 2
 
 
-def append_item(text: str, node: Any, block: list[str], flow: str) -> str:
-    """Append an item to a list that is not empty."""
+def append_items(text: str, node: Any, blocks: list[list[str]], flows: list[str]) -> str:
+    """Append items to a list that is not empty."""
     last = node.value[-1]
     if node.flow_style:
         offset = last.end_mark.index
-        return f"{text[:offset]}, {flow}{text[offset:]}"
+        return "".join([text[:offset], *(f", {each}" for each in flows), text[offset:]])
     column = node.start_mark.column
-    lines = [f"{'- ' if not number else '  '}{each}" for number, each in enumerate(block)]
+    lines = [
+        f"{'  ' if number else '- '}{each}" for block in blocks for number, each in enumerate(block)
+    ]
     return _insert_lines(text, _end_of(text, last), lines, column)
 
 

@@ -57,7 +57,7 @@ from k8s_ucp.gitops.check.suppressions import (
 )
 from k8s_ucp.gitops.check.tree import Tree
 from k8s_ucp.gitops.manifests.build_charts import build_charts
-from k8s_ucp.gitops.manifests.build_many import Built, build_many, first_equal
+from k8s_ucp.gitops.manifests.build_many import Built, build_many, first_equal, unlisted
 from k8s_ucp.gitops.manifests.sources import transports
 from k8s_ucp.gitops.manifests.yaml_text import documents
 from k8s_ucp.gitops.publish.repositories import render_to
@@ -69,6 +69,8 @@ from k8s_ucp.topology.rules.keys import find_bad_checks
 SHOWN = 20
 BuiltCharts = Mapping[tuple[str, str], list[Object]]
 """{(overlay, namespace of its app): objects} of charts that are rendered already."""
+BuiltOverlays = Mapping[str, list[Object]]
+"""{overlay: objects} of kustomizations that are built already."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,7 @@ def check(
     checks: Checks | None = None,
     same: Mapping[str, str] = MappingProxyType({}),
     charts: BuiltCharts = MappingProxyType({}),
+    overlays: BuiltOverlays = MappingProxyType({}),
 ) -> CheckResult:
     """Check the repositories.
 
@@ -144,8 +147,8 @@ def check(
     or share a namespace with a changed app.
     helm: the program that renders charts. also: git transports besides https and ssh that overlays
     may use, and URLs allowed over plain http. checks: the settings of ucp.yaml, if there is no core
-    repository to read them from. same: {overlay: another one that builds the same objects}. charts:
-    those that aren't rendered again. What can't be checked is reported as a finding.
+    repository to read them from. same: {overlay: another one that builds the same objects}. charts,
+    overlays: those that aren't built again. What can't be checked is reported as a finding.
     """
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
@@ -171,7 +174,7 @@ def check(
     unjudged: list[str] = []
     if apps is not None and checkout.apps:
         permissions = Permissions(topology)
-        built = _built(kustomize, checkout.apps, _groups(apps, only), same, also)
+        built = _built(kustomize, checkout.apps, _groups(apps, only), same, also, overlays)
         homes = {
             folder: permissions.of(app).home
             for folder, app, _ in apps.chart_overlays
@@ -222,10 +225,18 @@ def _built(
     groups: Sequence[Sequence[str]],
     same: Mapping[str, str],
     also: Collection[str],
+    known: BuiltOverlays,
 ) -> Built:
-    """All folders of the groups, of which those in `same` aren't built again."""
-    firsts = [[each for each in group if same.get(each, each) == each] for group in groups]
+    """All folders of the groups, of which those in `same` and `known` aren't built again."""
+    firsts = [
+        [each for each in group if same.get(each, each) == each and each not in known]
+        for group in groups
+    ]
     once = build_many(kustomize, root, firsts, also=also)
+    once.objects |= {
+        folder: [each for item in found for each in unlisted(item)]
+        for folder, found in known.items()
+    }
     found = Built()
     for folder in (each for group in groups for each in group):
         first = same.get(folder, folder)
@@ -312,13 +323,16 @@ def check_rendered(
     also: Collection[str] = (),
     helm: Path | None = None,
     charts: BuiltCharts = MappingProxyType({}),
+    overlays: BuiltOverlays = MappingProxyType({}),
 ) -> CheckResult:
-    """Check a render before it is published. also, helm, charts: as in `check`."""
+    """Check a render before it is published. also, helm, charts, overlays: as in `check`."""
     with tempfile.TemporaryDirectory(prefix="ucp-check-") as folder:
         render_to(Path(folder), rendered)
         found = Checkout(Path(folder, "core"), Path(folder, "apps"))
         same = _equal_overlays(rendered.apps)
-        return check(kustomize, found, also=also, helm=helm, same=same, charts=charts)
+        return check(
+            kustomize, found, also=also, helm=helm, same=same, charts=charts, overlays=overlays
+        )
 
 
 def _equal_overlays(files: Mapping[str, bytes]) -> dict[str, str]:

@@ -38,7 +38,14 @@ def images_in(files: Files) -> list[tuple[str, str]]:
 @functools.lru_cache(maxsize=2048)
 def _images_in_file(data: bytes, path: str) -> tuple[tuple[str, str], ...]:
     """Cached, because files of CRDs are large, and each environment has the same."""
+    if not may_have_containers(data):
+        return ()
     return tuple(split_image(each) for each in images(documents(data, path)))
+
+
+def may_have_containers(data: bytes) -> bool:
+    """Whether a file can have images of containers; parsing large files takes long."""
+    return (b"image" in data and b"ontainers" in data) or b"\0" in data[:4]
 
 
 def one_version(found: Mapping[str, Set[str]]) -> list[tuple[str, str]]:

@@ -14,7 +14,11 @@ from typing import Any
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import Files
-from k8s_ucp.gitops.manifests.images_and_ports import one_version, split_image
+from k8s_ucp.gitops.manifests.images_and_ports import (
+    may_have_containers,
+    one_version,
+    split_image,
+)
 from k8s_ucp.gitops.manifests.reachable import kustomization, resolve
 from k8s_ucp.gitops.manifests.sources import entries
 from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part
@@ -192,6 +196,8 @@ def _matches(pattern: str, text: str) -> bool:
 @functools.lru_cache(maxsize=512)
 def _in_file(content: bytes) -> tuple[_Container, ...]:
     """Cached: the overlays of all environments have the files of the base in common."""
+    if not may_have_containers(content):
+        return ()
     try:
         return tuple(_containers(documents(content, "")))
     except UsageError:

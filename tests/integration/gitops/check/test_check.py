@@ -257,6 +257,16 @@ def test_charts_that_are_rendered_already_are_checked_without_helm(kustomize: Pa
     assert (folders[0], "build-failed") not in {(each.path, each.rule) for each in found}
 
 
+def test_overlays_that_are_built_already_are_not_built_again(tmp_path: Path) -> None:
+    rendered = render(demo(apps=(App(name="web", image="a/b", tag="1.0"),)), FACTS)
+    folders = [f"apps/web/overlays/{each}" for each in ("prod", "stage")]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"pods": 1}}
+    known = {folders[0]: [{"kind": "List", "items": [pod]}], folders[1]: [pod]}
+    found = check_rendered(tmp_path / "absent", replace(rendered, core={}), overlays=known).errors
+    assert {each.path for each in found if each.rule == "field-unknown"} == {*folders}
+    assert "build-failed" not in {each.rule for each in found}
+
+
 def test_a_failed_build_of_equal_overlays_is_reported_for_each_environment(
     kustomize: Path,
 ) -> None:

@@ -50,6 +50,10 @@ class AppObjects:
     """{environment: objects as YAML}"""
     charts: dict[tuple[str, str], list[Mapping[str, Any]]] = field(default_factory=dict)
     """{(overlay, namespace): objects} of a chart, which the check needn't render again."""
+    overlays: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    """{overlay: objects} of a kustomization, which the check needn't build again."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """The app's files that these were built from."""
     unlisted: dict[str, list[str]] = field(default_factory=dict)
     """{image: environments} in which no overlay lists its version, so that it can't be promoted."""
     foreign: list[str] = field(default_factory=list)
@@ -58,6 +62,12 @@ class AppObjects:
     """`Kind/name` of a chart's objects that are others each time that it is rendered."""
     unset: list[str] = field(default_factory=list)
     """Messages about images of a chart or a custom resource that a promotion can't change."""
+
+
+def files_of(rendered: Rendered, name: str) -> dict[str, bytes]:
+    """The files of an app, by path in the app repository."""
+    start = f"apps/{name}/"
+    return {path: each for path, each in rendered.apps.items() if path.startswith(start)}
 
 
 def has_own_manifests(app: App) -> bool:
@@ -79,7 +89,10 @@ def objects_of(
     by_name = {each.name: each for each in apps}
     built: list[_Built] = []
     charts = {each.split("/")[1] for each in rendered.apps if _CHART.fullmatch(each)}
-    found = {name: AppObjects(is_chart=name in charts) for name in by_name}
+    found = {
+        name: AppObjects(is_chart=name in charts, files=files_of(rendered, name))
+        for name in by_name
+    }
     for name, environment, overlay, again in _built(call, rendered, topology, [*by_name], failures):
         items = overlay.objects
         if not found[name].texts:
@@ -91,9 +104,11 @@ def objects_of(
         built.append((name, environment, items))
         found[name].objects.extend(items)
         found[name].texts[environment] = overlay.text
+        folder = f"apps/{name}/overlays/{environment}"
         if again:
-            folder = f"apps/{name}/overlays/{environment}"
             found[name].charts[folder, by_name[name].home] = items
+        else:
+            found[name].overlays[folder] = items
         for image in unlisted_images(rendered, name, environment, items):
             found[name].unlisted.setdefault(image, []).append(environment)
     _add_foreign_kinds(found, rendered)

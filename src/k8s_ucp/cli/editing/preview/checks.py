@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests
+from k8s_ucp.cli.editing.preview.app_objects import files_of, has_own_manifests
 from k8s_ucp.cli.editing.preview.rendering import edited, render_repositories
 from k8s_ucp.errors import UcpError
 
@@ -84,5 +84,11 @@ def _checked(
         helm=pinned_helm(call, topology),
         charts={
             overlay: found for each in built.values() for overlay, found in each.charts.items()
+        },
+        overlays={
+            overlay: found
+            for name, each in built.items()
+            if each.files == files_of(rendered, name)
+            for overlay, found in each.overlays.items()
         },
     )
