@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
 _SHOWN = 4
+_GENERATOR = {
+    "name": "chartName",
+    "repo": "chartRepoUrl",
+    "version": "chartVersion",
+    "releaseName": "releaseName",
+    "valuesFile": "values",
+}
+"""Keys of `helmCharts`, and those of the older `helmChartInflationGenerator`."""
 ChartRenderer = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 """Renders a chart with further values; returns its objects. Raises UcpError."""
 
@@ -147,10 +155,12 @@ def _inflates_charts(apps: Path, name: str, environment: str) -> UsageError:
     files = sorted(
         each for each in (apps / "apps" / name).rglob("*") if each.name in KUSTOMIZATIONS
     )
-    charts = [
-        each
-        for file in files
-        for each in maps(first_map(file.read_bytes(), file.name), "helmCharts")
+    contents = [first_map(file.read_bytes(), file.name) for file in files]
+    charts = [each for content in contents for each in maps(content, "helmCharts")]
+    charts += [
+        {new: each.get(old) for new, old in _GENERATOR.items()}
+        for content in contents
+        for each in maps(content, "helmChartInflationGenerator")
     ]
     commands = list(dict.fromkeys(filter(None, map(_command_of_chart, charts))))
     add = "; ".join(commands[:_SHOWN]) or "ucp app add NAME CHART"

@@ -127,8 +127,9 @@ def print_notes_of(call: Invocation, topology: Topology, app: App, app_objects: 
         )
     homes = {each.home for each in topology.spec.apps}
     if missing := uncreated_namespaces(app, app_objects, homes):
+        noun = "namespace" if len(missing) == 1 else "namespaces"
         call.console.say(
-            f"{app.name}: neither it nor Argo CD creates the namespace {', '.join(missing)}: add a "
+            f"{app.name}: neither it nor Argo CD creates the {noun} {', '.join(missing)}: add a "
             f"Namespace to its manifests, or have its objects go to {app.home}; without it they "
             "can't be deployed"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError, some_of
@@ -70,7 +71,8 @@ class LackingPermissions:
         """What to change instead, or in addition to the flags; "" if they are enough."""
         if self.moves or not self.unmade:
             return ""
-        add = f"and add the Namespace {', '.join(self.unmade)} to its "
+        noun = "Namespace" if len(self.unmade) == 1 else "Namespaces"
+        add = f"and add the {noun} {', '.join(self.unmade)} to its "
         add += "templates" if self.is_chart else "manifests"
         add += f", because Argo CD creates {self.home} alone"
         if len(self.namespaces) == 1:
@@ -88,9 +90,11 @@ class LackingPermissions:
     def flags(self, prefix: str = "") -> str:
         """Flags of the command that grant them."""
         flag = "--namespace" if self.moves else "--also-namespace"
-        flags = [f"--cluster-kind {prefix}{each}" for each in self.kinds]
-        flags += [f"{flag} {prefix}{each}" for each in self.namespaces]
-        return " ".join([*flags, *(f"--from-outside {prefix}{each}" for each in self.outside)])
+        flags = [("--cluster-kind", each) for each in self.kinds]
+        flags += [(flag, each) for each in self.namespaces]
+        flags += [("--from-outside", each) for each in self.outside]
+        # Names come from the manifests; a shell would expand ${NAME} of a template.
+        return " ".join(f"{name} {quote(f'{prefix}{each}')}" for name, each in flags)
 
 
 def lacking_permissions(app: App, app_objects: AppObjects) -> LackingPermissions:

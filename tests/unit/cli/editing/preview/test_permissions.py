@@ -49,13 +49,15 @@ def test_a_foreign_namespace_without_a_namespace_object_is_reported(
 def test_what_to_do_beyond_the_flags_is_reported() -> None:
     app = App.model_validate({"name": "web", "path": "manifests/web"})
     lacks = lacking_permissions(app, AppObjects([config("prod"), config("staging")]))
-    assert lacks.advice.startswith("and add the Namespace prod, staging to its manifests")
+    assert lacks.advice.startswith("and add the Namespaces prod, staging to its manifests")
     assert "set `namespace: web` in its kustomizations" in lacks.advice
     chart = replace(lacks, is_chart=True)
-    assert chart.advice.startswith("and add the Namespace prod, staging to its templates")
+    assert chart.advice.startswith("and add the Namespaces prod, staging to its templates")
     assert "kustomizations" not in chart.advice
     one = lacking_permissions(app, AppObjects([config("prod"), config("web")]))
     assert one.flags() == "--also-namespace prod"
+    template = lacking_permissions(app, AppObjects([config("${NS}"), config("web")]))
+    assert template.flags("web=") == "--also-namespace 'web=${NS}'"
     assert "use --namespace instead of --also-namespace, so that all" in one.advice
     moves = lacking_permissions(app, AppObjects([config("more")]))
     assert moves.advice == ""
