@@ -302,7 +302,7 @@ def working_clone(
         if changed:
             shown = changed.decode("utf-8", "replace").splitlines()[:5]
             raise UcpError(
-                "\n".join((f"{top} has uncommitted changes:", *(f"  {line}" for line in shown))),
+                f"{top} has uncommitted changes:\n" + "\n".join(f"  {line}" for line in shown),
                 next="commit or stash them, or set --repo to the repository's URL",
             )
         remote, upstream = _upstream(repository, name)
