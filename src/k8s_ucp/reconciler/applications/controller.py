@@ -1,21 +1,19 @@
 """The applications controller: starts what Argo CD doesn't.
 
-That is the sync of a rejected commit, and another look at a new app whose AppProject was late.
+That is the sync of a rejected commit, and another look at a new app whose AppProject was late, or
+at all apps after a server did not respond.
 """
 
 from __future__ import annotations
 
 from k8s_ucp import names
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, Object
-from k8s_ucp.reconciler.applications import rejected_sets
+from k8s_ucp.reconciler.applications import failed_sets
 from k8s_ucp.reconciler.applications.rejected_commits import missing_sync, only_rejected
 from k8s_ucp.reconciler.controller import Controller, Runtime
 from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.settings import APPLICATIONS
 from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
-
-AGAIN_SECONDS = 1.0
-"""Between two refreshes of an ApplicationSet."""
 
 
 class ApplicationsController(Controller):
@@ -42,8 +40,8 @@ class ApplicationsController(Controller):
             WatchSpec(
                 APPLICATION,
                 names.ARGOCD_NAMESPACE,
-                fields=f"metadata.name={rejected_sets.APPLICATION}",
-                keep=rejected_sets.only_degraded,
+                fields=f"metadata.name={failed_sets.APPLICATION}",
+                keep=failed_sets.only_degraded,
             )
         )
         for each in self.watches():
@@ -57,8 +55,8 @@ class ApplicationsController(Controller):
             self.queue.add(after["metadata"]["name"])
 
     def reconcile(self, key: str) -> float | None:
-        if key == rejected_sets.APPLICATION:
-            return AGAIN_SECONDS if self._refresh_sets() else None
+        if key == failed_sets.APPLICATION:
+            return self._refresh_sets()
         application = self._kube.find(APPLICATION, key, names.ARGOCD_NAMESPACE)
         sync = missing_sync(application) if application else None
         if sync is not None:
@@ -66,13 +64,15 @@ class ApplicationsController(Controller):
             self._log.info("sync of a rejected commit started", application=key)
         return None
 
-    def _refresh_sets(self) -> bool:
-        """Whether a set was refreshed, whose result is to be looked at."""
-        refreshed = False
-        for name in rejected_sets.SETS:
+    def _refresh_sets(self) -> float | None:
+        """Seconds until the results of refreshes are to be looked at; None if there was none."""
+        pauses = []
+        for name in failed_sets.SETS:
             found = self._kube.find(APPLICATION_SET, name, names.ARGOCD_NAMESPACE)
-            if found and rejected_sets.needs_refresh(found, self._topology, self._clock()):
+            now = self._clock()
+            pause = found and failed_sets.refresh_pause(found, self._topology, now)
+            if pause:
                 annotations = {"metadata": {"annotations": names.REFRESH_SET}}
                 self._kube.patch(APPLICATION_SET, name, names.ARGOCD_NAMESPACE, annotations)
-                refreshed = True
-        return refreshed
+                pauses.append(pause)
+        return min(pauses, default=None)

@@ -1,4 +1,7 @@
-"""An ApplicationSet that refers to an AppProject too early is refreshed, with ucp's own RBAC."""
+"""An ApplicationSet is refreshed whose error may pass, with ucp's own RBAC.
+
+The errors are that it referred to an AppProject too early, or to a server that did not respond.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +35,24 @@ def application_set(topology: str) -> dict[str, Any]:
     }
 
 
-def reject(world: Clusters, name: str) -> None:
-    """What Argo CD writes, if an AppProject does not exist yet."""
+LATE_PROJECT = {
+    "reason": "ApplicationValidationError",
+    "message": "application references project ucp-echo which does not exist",
+}
+NO_RESPONSE = {
+    "reason": "ApplicationGenerationFromParamsError",
+    "message": "error retrieving Git Directories: rpc error: code = Unavailable desc = name "
+    "resolver error: produced zero addresses",
+}
+"""What Argo CD writes if its repo-server is not ready yet."""
+
+
+def fail(world: Clusters, name: str, error: dict[str, str]) -> None:
     condition = {
         "type": "ErrorOccurred",
         "status": "True",
-        "reason": "ApplicationValidationError",
-        "message": "application references project ucp-echo which does not exist",
         "lastTransitionTime": stamp(time.time()),
+        **error,
     }
     status = {"status": {"conditions": [condition]}}
     world.core.patch(APPLICATION_SET, name, ARGOCD, status, subresource="status")
@@ -50,7 +63,7 @@ def is_refreshed(world: Clusters, name: str) -> bool:
     return names.REFRESH_SET.items() <= (found["metadata"].get("annotations") or {}).items()
 
 
-def test_a_set_that_rejected_a_new_app_is_refreshed_until_it_accepts_it(
+def test_a_set_is_refreshed_until_it_has_no_error_that_may_pass(
     world: Clusters, toolbox: Toolbox
 ) -> None:
     path = toolbox.module("argocd") / "manifests/crds/applicationset-crd.yaml"
@@ -60,7 +73,7 @@ def test_a_set_that_rejected_a_new_app_is_refreshed_until_it_accepts_it(
     for name, topology in (("applications", "demo"), ("applications-protected", "other")):
         item = argocd_object("ApplicationSet", name, application_set(topology))
         world.core.apply(item, manager="test")
-        reject(world, name)
+        fail(world, name, LATE_PROJECT)
     destination = {"name": "in-cluster", "namespace": ARGOCD}
     spec = {"project": "infrastructure", "destination": destination}
     try:
@@ -69,7 +82,8 @@ def test_a_set_that_rejected_a_new_app_is_refreshed_until_it_accepts_it(
         degraded = {"status": {"health": {"status": "Degraded"}}}
         world.core.patch(APPLICATION, "applications", ARGOCD, degraded)
         eventually(lambda: is_refreshed(world, "applications"), "a refresh of the set")
-        # As Argo CD does when it has looked again, with the same result.
+        # As Argo CD does when it has looked again, with another error.
+        fail(world, "applications", NO_RESPONSE)
         removed = {"metadata": {"annotations": dict.fromkeys(names.REFRESH_SET)}}
         world.core.patch(APPLICATION_SET, "applications", ARGOCD, removed)
         eventually(lambda: is_refreshed(world, "applications"), "another refresh of the set")
