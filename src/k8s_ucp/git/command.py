@@ -34,7 +34,7 @@ from k8s_ucp.git.failures import (
 )
 from k8s_ucp.git.settings import FILE, chosen, is_local, settings_file
 from k8s_ucp.git.ssh_connection import SshConnection, ssh_connection, ssh_target
-from k8s_ucp.process import find_program, limit_memory
+from k8s_ucp.process import find_program
 
 LOCAL_SECONDS = 60.0
 NETWORK_SECONDS = 120.0
@@ -203,15 +203,14 @@ def _run(
         reason = re.search(r"(?:fatal|error): [^\n']+", str(error))
         message = f"failed to run git: {reason[0] if reason else error}"
         raise SettingsUnreadable(message, next=SETTINGS_ADVICE) from error
-    limited = action in (*_NETWORK, "clone")
+    limit = _limit() if action in (*_NETWORK, "clone") else []
     # GitPython kills the process when the wrapper is garbage-collected, so keep a reference to it.
     wrapper = Git().execute(
-        call.argv,
+        [*limit, *call.argv],
         istream=subprocess.PIPE if stdin is not None else None,
         as_process=True,
         env=call.environment,
         start_new_session=True,
-        preexec_fn=functools.partial(limit_memory, MOST_MEMORY) if limited else None,
     )
     running = wrapper.proc
     assert running is not None
@@ -225,6 +224,16 @@ def _run(
             raise
         raise DeadlineExceeded(f"`git {action}` in {folder}", timeout, "it timed out") from None
     return out, errors, running.returncode
+
+
+def _limit() -> list[str]:
+    """Words before a command that limit its memory, and that of its children.
+
+    The limit must be set before git runs, which starts its helper for HTTP at once. Python's
+    `preexec_fn` could do it too, but makes a copy of the whole process for each call.
+    """
+    kibibytes = str(MOST_MEMORY // 1024)
+    return ["/bin/sh", "-c", 'ulimit -d "$0" 2>/dev/null; exec "$@"', kibibytes]
 
 
 class _TooLong(Exception):

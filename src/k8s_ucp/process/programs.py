@@ -10,7 +10,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -101,7 +100,7 @@ def run(
             _in=stdin or "",
             _out=printed.on_stdout,
             _err=printed.on_stderr,
-            _preexec_fn=functools.partial(limit_memory, memory) if memory else None,
+            _preexec_fn=functools.partial(_limit_memory, memory) if memory else None,
         )
         limits.start(running.pid)
         if programs:
@@ -248,16 +247,11 @@ class _Output:
         return "".join(self._last[-lines:])
 
 
-def limit_memory(most: int) -> None:
-    """Limit the bytes that this process and its children can allocate (on Linux).
-
-    Called in a child before it runs its program, which could start others at once. Memory that is
-    only reserved, as Go's runtime does, doesn't count.
-    """
-    if sys.platform == "linux":
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+def _limit_memory(most: int) -> None:
+    """Called in the child. Memory that is only reserved, as Go's runtime does, doesn't count."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _kill_group(running: Any) -> None:
