@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-from k8s_ucp.board.server import BoardServer
 from tests.chromium import Page, browser
 from tests.evidence import table, write
 from tests.integration.board.sources import ENVIRONMENTS, WrittenSource, board_data, make_server
+from tests.serving import serving
 
 APPS, GOAL = 100, 1.0
 _SEEN = """window.seen = new Promise((done) => {
@@ -53,7 +50,7 @@ def run(rounds: int) -> None:
 
 def _round(page: Page) -> tuple[float, float, float]:
     source = WrittenSource(board_data(APPS, ENVIRONMENTS))
-    with _served(source) as server:
+    with serving(make_server(source)) as server:
         page.open(server.url)
         count = APPS * len(ENVIRONMENTS)
         drawn = page.until(
@@ -65,16 +62,3 @@ def _round(page: Page) -> tuple[float, float, float]:
         source.change("apps", "app-050/prod", tag="7.7.7")
         update = page.run("window.seen") / 1000 - began
     return paint / 1000, drawn / 1000, update
-
-
-@contextlib.contextmanager
-def _served(source: WrittenSource) -> Iterator[BoardServer]:
-    server = make_server(source)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

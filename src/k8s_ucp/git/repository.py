@@ -99,11 +99,11 @@ class Repository:
     ) -> dict[str, str]:
         """Current refs of a remote or URL: {full name: id}. only: those that end with a name."""
         named = (only,) if only else ()
-        return _refs(self.git("ls-remote", "--refs", remote, *named, timeout=timeout))
+        return read_refs(self.git("ls-remote", "--refs", remote, *named, timeout=timeout))
 
     def refs(self) -> dict[str, str]:
         """Refs of this repository: {full name: id}."""
-        return _refs(self.git("for-each-ref", "--format=%(objectname)%09%(refname)"))
+        return read_refs(self.git("for-each-ref", "--format=%(objectname)%09%(refname)"))
 
     def resolve(self, name: str) -> str | None:
         """The commit id of a ref or revision; None if it doesn't exist."""
@@ -270,7 +270,7 @@ class Repository:
         )  # fmt: skip
 
 
-def _refs(listed: bytes) -> dict[str, str]:
+def read_refs(listed: bytes) -> dict[str, str]:
     """{full name: id} from lines `<id> TAB <name>`.
 
     Names may be in any encoding, and contain characters at which Unicode breaks lines.

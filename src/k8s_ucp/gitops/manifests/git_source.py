@@ -14,7 +14,7 @@ from k8s_ucp.git.command import MOST_BYTES, NETWORK_SECONDS, run_git
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed, TooMuchOutput
 from k8s_ucp.git.objects import SYMBOLIC_LINK, TreeEntry
-from k8s_ucp.git.repository import Repository
+from k8s_ucp.git.repository import Repository, read_refs
 from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -28,13 +28,10 @@ def find_commit(url: str, revision: str | None, credential: Credential | None) -
     if revision and _COMMIT.fullmatch(revision):
         return revision
     wanted = revision or "HEAD"
-    lines = run_git(
+    listed = run_git(
         ("ls-remote", "--", url), where=url, timeout=NETWORK_SECONDS, credential=credential
     )
-    refs = {}
-    for line in lines.decode("utf-8", "replace").split("\n"):
-        commit, _, name = line.partition("\t")
-        refs[name] = commit
+    refs = read_refs(listed)
     candidates = (f"refs/tags/{wanted}^{{}}", f"refs/tags/{wanted}", f"refs/heads/{wanted}", wanted)
     for ref in candidates:
         if ref in refs:
