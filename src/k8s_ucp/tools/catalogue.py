@@ -146,10 +146,27 @@ _TOOLS = (
         name="kwok",
         version="0.8.0",
         programs={name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")},
+        module="sigs.k8s.io/kwok",
         # Its go.mod uses argocd's versions (all newer) of the modules that both use, so that nine
         # tenths of its packages are compiled already: after argocd its build takes 15 s, not 75.
         # kwokctl selects flags and feature gates by the Kubernetes version that it assumes.
         variables={"sigs.k8s.io/kwok/pkg/consts.KubeVersion": _KUBERNETES},
+        edits=(
+            # Before it watches a kind, it reads OpenAPI of the kind's whole group. Only strategic
+            # merge patches need that, and our stages make those only of nodes and pods, whose types
+            # it knows.
+            Edit(
+                "pkg/kwok/controllers/controller.go",
+                "\tschema, err := c.patchMeta.Lookup(gvr)\n"
+                "\tif err != nil {\n\t\treturn err\n\t}\n\n",
+                "",
+            ),
+            Edit(
+                "pkg/kwok/controllers/controller.go",
+                "\t\tSchema:                                schema,\n",
+                "",
+            ),
+        ),
         megabytes=1200,
         kilobytes=(70_700, 8_500),
         release=releases.KWOK,

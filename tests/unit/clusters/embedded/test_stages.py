@@ -41,6 +41,15 @@ def test_each_stage_has_a_unique_name_and_a_selector() -> None:
     assert all(each["spec"]["selector"]["matchExpressions"] for each in STAGES)
 
 
+def test_only_nodes_and_pods_are_patched_strategically() -> None:
+    """The kwok of the catalogue no longer reads what it needs to patch other kinds so."""
+    others = [each["spec"] for each in STAGES]
+    others = [spec for spec in others if spec["resourceRef"]["kind"] not in {"Node", "Pod"}]
+    actions = [action for spec in others for action in spec.get("steps", [spec.get("next")])]
+    assert {key for action in actions for key in action} == {"statusTemplate", "apply"}
+    assert not any("type" in action.get("apply", {}) for action in actions)
+
+
 @pytest.mark.parametrize(
     "name",
     [
