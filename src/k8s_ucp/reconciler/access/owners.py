@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from k8s_ucp.kube import Kube, NotFound, Object
-from k8s_ucp.reconciler.access.shared_informers import SharedInformers
 from k8s_ucp.reconciler.access.sources import (
     KubeconfigSource,
     OwnerRef,
@@ -14,6 +14,10 @@ from k8s_ucp.reconciler.access.sources import (
     pointed_to,
 )
 from k8s_ucp.reconciler.runtime.conditions import is_true
+
+if TYPE_CHECKING:
+    # Commands import this module, and need no informers.
+    from k8s_ucp.reconciler.access.shared_informers import SharedInformers
 
 
 class Owners:

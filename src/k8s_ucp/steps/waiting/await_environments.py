@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ CLOUD_SECONDS = 2400.0
 """A cluster in a cloud takes a quarter of an hour to create, and may need a second attempt."""
 BLOCKED_SECONDS = 10.0
 """Seconds until it is worth looking for what blocks progress."""
+PROBLEM_SECONDS = 2.0
+"""Interval of looking for it: a list of Applications takes the machine 7 ms."""
 CAUSE_SECONDS = 5.0
 """Interval of queries for causes in clouds, which take a request per kind."""
 
@@ -89,8 +92,7 @@ def await_environments(context: StartContext, report: Report) -> None:
     near = [each for each in environments if each not in far]
 
     again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
-    began = time.monotonic()
-    causes = _CloudCauses(context)
+    causes, problems = _CloudCauses(context), _Problems(context)
 
     def pending() -> str:
         missing: list[str] = []
@@ -107,9 +109,9 @@ def await_environments(context: StartContext, report: Report) -> None:
         if missing and context.in_pods:
             # Argo CD's pods are ready now, but started before the repositories were readable.
             again.request_refresh(context.applications(), since=context.argocd_since)
-        if missing and time.monotonic() - began > BLOCKED_SECONDS:
+        if missing and problems.are_worth_looking_for():
             # If an Application can't be synced, the objects that it declares are not created.
-            missing += blocked(context)
+            missing += problems.known()
             refuse_obstacles(near, items, context.providers)
         return "; ".join(missing)
 
@@ -122,12 +124,27 @@ def await_environments(context: StartContext, report: Report) -> None:
     )
 
 
-def blocked(context: StartContext) -> list[str]:
-    """Why Applications can't be synced; empty if Argo CD isn't up yet."""
-    try:
-        return find_problems(context.applications())
-    except KubeError:
-        return []
+@dataclass
+class _Problems:
+    """Why Applications can't be synced, cached."""
+
+    context: StartContext
+    _began: float = field(default_factory=time.monotonic)
+    _asked: float = -math.inf
+    _found: Sequence[str] = ()
+
+    def are_worth_looking_for(self) -> bool:
+        return time.monotonic() - self._began > BLOCKED_SECONDS
+
+    def known(self) -> Sequence[str]:
+        """Empty if Argo CD isn't up yet."""
+        if time.monotonic() - self._asked >= PROBLEM_SECONDS:
+            self._asked = time.monotonic()
+            try:
+                self._found = find_problems(self.context.applications())
+            except KubeError:
+                self._found = ()
+        return self._found
 
 
 def refuse_obstacles(

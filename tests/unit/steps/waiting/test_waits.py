@@ -203,10 +203,8 @@ def test_failed_application_sets_are_refreshed() -> None:
         return {"metadata": {"name": "applications"}, "status": {"conditions": conditions}}
 
     new = {"metadata": {"name": "new"}}
-    failed = [applications("True"), new]
-    assert argocd_refresh.failed_sets(failed, {}, now=10.0) == ["applications"]
-    assert argocd_refresh.failed_sets(failed, {"applications": 10.0}, now=11.0) == []
-    assert argocd_refresh.failed_sets([applications("False"), new], {}, now=10.0) == []
+    assert argocd_refresh.failed_sets([applications("True"), new]) == ["applications"]
+    assert argocd_refresh.failed_sets([applications("False"), new]) == []
 
 
 def test_a_completed_start_refreshes_nothing() -> None:
