@@ -165,10 +165,11 @@ _COMMAND = re.compile(
     r"(?: (?:add|argocd|fault|forget|import|install|ledger|list|new|prune|remove|render|reset|run"
     r"|secrets)\b)?"
     r"(?: --(?:delete-data|delete-repos|fix|keep-core|plan|rehearse|takeover|yes)\b"
-    r"|(?: --[a-z-]+(?:[= ](?:'[^']*'|-(?!\S)|(?!-)[\w./,:=-]+))?))*)(?P<rest>[^;,`\n]*)"
+    r"|(?: --[a-z-]+(?:[= ](?:'[^']*'|-(?!\S)|(?!-)[\w./,:=-]*[\w/]))?))*)"
+    r"(?P<rest>(?:(?! ucp )[^;,`\n])*)"
 )
 """A command with its flags, each with its value unless it has none; then come its arguments, or the
-rest of the sentence."""
+rest of the sentence up to the next command."""
 
 
 def declare(help: str | None = None) -> typer.Typer:

@@ -132,11 +132,10 @@ class LazyGroup(typer.core.TyperGroup):
 
 
 def _load(name: str, global_options: list[Any]) -> Any:
-    # Garbage collection during imports finds nothing, and takes 5 % of a command's startup.
-    gc.disable()
-    try:
-        module = import_module(COMMANDS[name].module)
-    finally:
+    module = import_module(COMMANDS[name].module)
+    if not gc.isenabled():
+        # Collections while the command runs don't search what was imported.
+        gc.freeze()
         gc.enable()
     command = typer.main.get_command(module.app)
     command.name = name
@@ -248,6 +247,8 @@ def _options(
 
 def main() -> None:
     """Entry point of the `ucp` command."""
+    # Garbage collection during imports finds nothing, and takes 5 % of a command's startup.
+    gc.disable()
     # Nobody else may write to files that we create, since files in repositories would run as the
     # user; private files are created as such.
     os.umask(os.umask(0o077) | 0o022)

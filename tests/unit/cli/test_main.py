@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import subprocess
 import sys
@@ -190,8 +191,12 @@ def test_a_mistyped_command_suggests_the_nearest_one(
         (["promote", "--dry-run"], "ucp promote --help"),
         (["stop", "--env"], "ucp stop --help"),
         (["-q", "env", "add", "--cluster"], "ucp env add --help"),
+        (["reconciler", "run", "--controllers", "no"], "ucp reconciler run --help"),
     ],
-    ids=["command", "sub-command", "neither", "unknown", "no value", "no value of a sub-command"],
+    ids=[
+        *("command", "sub-command", "neither", "unknown", "no value", "no value of a sub-command"),
+        "unknown controller",
+    ],
 )
 def test_a_misplaced_or_incomplete_option_suggests_the_command_that_has_it(
     line: list[str], advice: str, capsys: pytest.CaptureFixture[str]
@@ -269,6 +274,7 @@ def test_data_is_printed_if_the_encoding_of_stdout_lacks_characters(
     raw = BytesIO()
     monkeypatch.setattr(sys, "stdout", TextIOWrapper(raw, "utf-8", errors="strict"))
     monkeypatch.setattr(main, "leave", lambda _: None)
+    monkeypatch.setattr(gc, "disable", lambda: None)  # not for the tests that follow
     monkeypatch.setattr(main, "run", lambda _: Console().data("caf\udce9"))
     main.main()
     assert raw.getvalue() == b"caf\\udce9\n"
@@ -389,6 +395,11 @@ def test_only_the_secret_part_of_a_text_is_redacted(text: str, expected: str) ->
             "ucp destroy --plan lists what is; ucp start --takeover has it act again",
             "ucp destroy --plan --workspace '/a b' lists what is; "
             "ucp start --takeover --workspace '/a b' has it act again",
+        ),
+        (
+            "ucp recreate --env eu, or ucp status eu or ucp doctor",
+            "ucp recreate --env eu --workspace '/a b', or ucp status --workspace '/a b' eu "
+            "or ucp doctor --workspace '/a b'",
         ),
         ("ucp --workspace /c start (completed steps are kept)", None),
         ("on machine desk: ucp stop --workspace '/c d'; if it is gone", None),
