@@ -6,12 +6,12 @@ as the topology's state exists.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from k8s_ucp.aws.client import AwsAccount
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_json
+from k8s_ucp.workspace.records import parse_json, record_of
 
 
 def account_file(state: StateFolder) -> Path:
@@ -28,10 +28,10 @@ def write_account(file: Path, account: AwsAccount) -> None:
 def read_account(file: Path) -> AwsAccount | None:
     """The account; None if there is none. Raises UcpError, which does not contain the content."""
     try:
-        return AwsAccount(**json.loads(file.read_text("utf-8")))
+        return record_of(AwsAccount, parse_json(file.read_text("utf-8")))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError):
         raise UcpError(
             f"{file} can't be read, or contains no AWS account", next="run `ucp start` again"
         ) from None

@@ -5,7 +5,6 @@ Generated once per topology, in a file that only the user can read.
 
 from __future__ import annotations
 
-import json
 import secrets
 import string
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.workspace import make_private_folder, write_private_json
+from k8s_ucp.workspace.records import parse_json, record_of
 
 _LETTERS = string.ascii_uppercase + "234567"
 
@@ -38,13 +38,13 @@ def settle_keys(folder: Path) -> CloudKeys:
 def read_keys(folder: Path) -> CloudKeys:
     """Raises UcpError, which does not contain the content."""
     try:
-        return CloudKeys(**json.loads(_file(folder).read_text("utf-8")))
+        return record_of(CloudKeys, parse_json(_file(folder).read_text("utf-8")))
     except OSError:
         raise UcpError(
             f"the keys of the simulated cloud in {_file(folder)} can't be read",
             next="run `ucp start` again",
         ) from None
-    except (ValueError, TypeError):
+    except ValueError:
         # The running cloud and the core have the lost ones.
         raise UcpError(
             f"the keys of the simulated cloud in {_file(folder)} are corrupt",

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 
@@ -22,6 +22,7 @@ from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.locks import locked
 from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_json
+from k8s_ucp.workspace.records import parse_json
 
 LOWEST, HIGHEST = 20000, 65000
 NODE_PORTS = range(30000, 32768)
@@ -126,12 +127,12 @@ class Ports:
         except FileNotFoundError:
             return {}
         try:
-            table: Table = json.loads(text)
+            table: Table = parse_json(text)
             return {
                 str(owner): {str(name): int(port) for name, port in ports.items()}
                 for owner, ports in table.items()
             }
-        except (ValueError, AttributeError, TypeError) as error:
+        except (ValueError, AttributeError, TypeError, OverflowError) as error:
             raise UcpError(
                 f"the port registry {self._file} is corrupt: {error}",
                 next=command_line("rm", self._file)
@@ -152,18 +153,31 @@ def recorded(folder: Path) -> dict[str, int]:
     deleted, has another one.
     """
     try:
-        found = json.loads((folder / RECORD).read_text("utf-8"))
+        found = parse_json((folder / RECORD).read_text("utf-8"))
         return {str(name): int(port) for name, port in found.items()}
-    except (OSError, ValueError, AttributeError, TypeError):
+    except (OSError, ValueError, AttributeError, TypeError, OverflowError):
         return {}
 
 
-def candidates(ephemeral: range, *, start: int) -> list[int]:
+def candidates(ephemeral: range, *, start: int) -> Iterator[int]:
     """Ports that may be reserved, in the order of trying; start: any number, selects the first."""
-    usable = [port for port in range(LOWEST, HIGHEST) if port not in NODE_PORTS]
-    outside = [port for port in usable if port not in ephemeral] or usable
-    first = start % len(outside)
-    return outside[first:] + outside[:first]
+    usable = _without([range(LOWEST, HIGHEST)], NODE_PORTS)
+    outside = _without(usable, ephemeral) or usable
+    first = start % sum(map(len, outside))
+    # Not a list, since the first few of 17,000 ports are enough.
+    return chain(islice(chain(*outside), first, None), islice(chain(*outside), first))
+
+
+def _without(ports: Iterable[range], excluded: range) -> list[range]:
+    parts = (
+        part
+        for each in ports
+        for part in (
+            range(each.start, min(each.stop, excluded.start)),
+            range(max(each.start, excluded.stop), each.stop),
+        )
+    )
+    return [part for part in parts if part]
 
 
 def choose(

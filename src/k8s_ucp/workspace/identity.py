@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from k8s_ucp.workspace.files import (
     writing,
 )
 from k8s_ucp.workspace.folders import digest
+from k8s_ucp.workspace.records import parse_json, record_of
 
 _FILE = Path("gitops/.workspace.json")
 """In the workspace, outside `.ucp`: deleting that folder must not orphan clusters."""
@@ -143,10 +143,10 @@ def _machine() -> str:
 
 def _read(path: Path) -> WorkspaceIdentity | None:
     try:
-        found = WorkspaceIdentity(**json.loads(read_regular_file(path, _LARGEST)))
+        found = record_of(WorkspaceIdentity, parse_json(read_regular_file(path, _LARGEST)))
         # They become parts of paths.
         valid = all(map(_ID.fullmatch, (found.id, *found.former.values())))
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError):
         return None
     return found if valid else None
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace.files import FOLDER_MODE, make_private_folder, write_private_file
 from k8s_ucp.workspace.folders import StateFolder, digest
+from k8s_ucp.workspace.records import parse_json
 
 _PARENTS = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 (private 0700 folders below them)
 """Parents of folders for sockets: they exist on every machine, whoever is logged in."""
@@ -100,7 +101,7 @@ def make_socket_folder(folder: Path) -> None:
 def _read_record(state: StateFolder) -> Path | None:
     """The folder that a start recorded; None if there is none, or the state was moved or copied."""
     try:
-        note = json.loads(state.runtime_record.read_text("utf-8"))
+        note = parse_json(state.runtime_record.read_text("utf-8"))
         if note["state"] != state.identifier:
             return None
         folder = Path(note["folder"])

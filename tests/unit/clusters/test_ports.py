@@ -16,7 +16,7 @@ LINUX = range(32768, 61000)
 
 @given(start=st.integers(min_value=0))
 def test_candidates_exclude_ephemeral_ports_and_node_ports(start: int) -> None:
-    ports = candidates(LINUX, start=start)
+    ports = list(candidates(LINUX, start=start))
     assert len(ports) == len(set(ports))
     assert not set(ports) & set(LINUX)
     assert not set(ports) & set(NODE_PORTS)
@@ -24,7 +24,7 @@ def test_candidates_exclude_ephemeral_ports_and_node_ports(start: int) -> None:
 
 
 def test_all_ports_are_candidates_if_the_ephemeral_range_covers_them_all() -> None:
-    assert candidates(range(1024, 65536), start=0)
+    assert list(candidates(range(1024, 65536), start=0))
 
 
 @given(

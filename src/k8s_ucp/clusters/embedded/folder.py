@@ -8,7 +8,6 @@ imports it.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.workspace import write_private_file, write_private_json
+from k8s_ucp.workspace.records import parse_json, record_of
 
 COMPONENTS = (
     "etcd",
@@ -185,9 +185,10 @@ class ClusterFolder:
 
     def _stored_record(self) -> Record | None:
         try:
-            return Record(**json.loads(self.record_file.read_text(encoding="utf-8")))
-        except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+            found = record_of(Record, parse_json(self.record_file.read_text(encoding="utf-8")))
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
+        return found if all(0 <= port < 65536 for port in found.ports.values()) else None
 
     def _defined_record(self) -> Record | None:
         try:

@@ -9,7 +9,6 @@ monitor uses it.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -23,6 +22,7 @@ from k8s_ucp.clusters.embedded.processes import end_all
 from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.tools.toolbox import version_of
 from k8s_ucp.workspace import rename_synced, write_private_json
+from k8s_ucp.workspace.records import parse_json
 
 CLOSING_SECONDS = 5.0
 """For etcd to close its data before it is killed; a killed etcd loses nothing either."""
@@ -153,7 +153,7 @@ def read_record(folder: ClusterFolder) -> UpgradeRecord | None:
     Raises UcpError if it can't be read.
     """
     try:
-        found = json.loads(folder.upgrade_record.read_text("utf-8"))
+        found = parse_json(folder.upgrade_record.read_text("utf-8"))
         return UpgradeRecord(
             version=found["version"],
             newer=found["newer"],
