@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from k8s_ucp.engine.pipeline import (
 from k8s_ucp.errors import UcpError
 from k8s_ucp.timestamps import stamp
 from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_json
+from k8s_ucp.workspace.records import parse_json
 
 VERSION = 2
 """Version 1 recorded no version, no command and no start time of the process."""
@@ -220,7 +220,7 @@ class Journal:
 def read(path: Path) -> RunRecord | None:
     """Read a run; None if there was none. Raises UnreadableJournal."""
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = parse_json(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -249,7 +249,7 @@ def read(path: Path) -> RunRecord | None:
             start=_text(content.get("start", "")),
             data=dict(content.get("data") or {}),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise UnreadableJournal(f"the journal {path} is corrupt: {_line(error)}") from error
 
 

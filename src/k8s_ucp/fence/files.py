@@ -19,6 +19,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.record import FenceRecord, parse
 from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.workspace import make_private_folder, write_private_json, writing
+from k8s_ucp.workspace.records import parse_json, record_of
 
 PERIOD = 30.0
 """Seconds without a confirmation after which a core cluster's writers stop."""
@@ -129,8 +130,9 @@ class FenceFiles:
             found["adopted"] = tuple(found.get("adopted") or ())
             credential = found.pop("credential", None)
             pair = (str(credential[0]), str(credential[1])) if credential else None
-            return FenceSettings(**found, record=record, credential=pair) if record else None
-        except (TypeError, KeyError):
+            found |= {"record": record, "credential": pair}
+            return record_of(FenceSettings, found) if record else None
+        except (TypeError, KeyError, IndexError, ValueError):
             return None
 
     def guarded(self) -> bool:
@@ -147,7 +149,7 @@ class FenceFiles:
             return None
         try:
             record, verdict = _record(found.pop("record")), FenceVerdict(found.pop("verdict"))
-            return FencePermit(**found, record=record, verdict=verdict)
+            return record_of(FencePermit, found | {"record": record, "verdict": verdict})
         except (TypeError, KeyError, ValueError):
             return None
 
@@ -227,7 +229,7 @@ UNGUARDED = Gate(None)
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = parse_json(path.read_text("utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

@@ -8,7 +8,6 @@ Components in pods have their versions in the core repository instead.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +27,7 @@ from k8s_ucp.workspace import (
     write_private_file,
     write_private_json,
 )
+from k8s_ucp.workspace.records import parse_json
 
 KEPT = (
     *("kubernetes", "etcd", "kwok"),
@@ -111,7 +111,7 @@ def newer_pins(topology: Topology, state: StateFolder) -> dict[str, tuple[str, s
 
 def _read(path: Path) -> dict[str, str]:
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = parse_json(path.read_text("utf-8"))
         return {
             tool: str(entry)
             for tool, entry in found.items()

@@ -24,6 +24,7 @@ from pathlib import Path
 from k8s_ucp import locks, process
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.workspace import rename_synced
+from k8s_ucp.workspace.records import parse_json, record_of
 
 _PARTIAL = ".partial"
 _ABOUT = "entry.json"
@@ -103,9 +104,9 @@ class ToolStore:
     def get(self, name: str) -> StoreEntry | None:
         """The entry, if it exists with all its programs."""
         try:
-            about = json.loads((self._tools / name / _ABOUT).read_text(encoding="utf-8"))
-            entry = StoreEntry(**about)
-        except (OSError, ValueError, TypeError):
+            about = (self._tools / name / _ABOUT).read_text(encoding="utf-8")
+            entry = record_of(StoreEntry, parse_json(about))
+        except (OSError, ValueError):
             return None
         complete = all(os.access(self.program(name, each), os.X_OK) for each in entry.sha256)
         return entry if complete else None

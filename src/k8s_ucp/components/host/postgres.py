@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hmac
-import json
 import os
 import re
 import secrets
@@ -30,6 +29,7 @@ from k8s_ucp.components.host.program import Program
 from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.workspace import make_private_folder, write_private_file, write_private_json
+from k8s_ucp.workspace.records import parse_json, record_of
 
 SUPERUSER = "rdsadmin"
 OF_ROOT = Path("/var/lib/k8s-ucp")
@@ -91,8 +91,8 @@ class PostgresServer:
         Also None in a copy of root's workspace: its data is only in the original.
         """
         try:
-            found = PostgresRecord(**json.loads(self._record.read_text("utf-8")))
-        except (FileNotFoundError, ValueError, TypeError):
+            found = record_of(PostgresRecord, parse_json(self._record.read_text("utf-8")))
+        except (FileNotFoundError, ValueError):
             return None
         copied = self.creator and found.creator not in ("", self.creator)
         return None if copied else found

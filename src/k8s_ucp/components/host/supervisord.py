@@ -30,6 +30,7 @@ from k8s_ucp.process import (
     works_in,
 )
 from k8s_ucp.workspace import make_socket_folder, write_private_file
+from k8s_ucp.workspace.records import parse_json, record_of
 
 ORPHAN_GRACE = 0.7
 POLL = 0.02
@@ -89,8 +90,8 @@ class Supervisord:
     def identity(self) -> ProcessIdentity | None:
         """The one that was launched last, if it still runs."""
         try:
-            recorded = ProcessIdentity(**json.loads(self._record.read_text("utf-8")))
-        except (OSError, ValueError, TypeError):
+            recorded = record_of(ProcessIdentity, parse_json(self._record.read_text("utf-8")))
+        except (OSError, ValueError):
             return None
         return recorded if is_running(recorded) and self._is_ours(recorded.pid) else None
 
@@ -112,8 +113,8 @@ class Supervisord:
             raise UcpError(
                 f"components of a workspace that was moved from here to {moved} are running, and"
                 f" use {self.socket}",
-                next=f"stop them ({command_line('cd', moved)} && ucp stop), then repeat the"
-                " command",
+                next=f"stop them ({command_line('cd', moved)} && ucp stop), then run the command"
+                " again",
             )
         try:
             with self.control() as control:

@@ -7,7 +7,6 @@ never ours.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.kube import Kube, NotFound, Object
 from k8s_ucp.workspace import write_private_json
+from k8s_ucp.workspace.records import parse_json, record_of
 
 WORKERS = 8
 """Number of parallel requests."""
@@ -53,7 +53,7 @@ class Ledger:
         """Raises UcpError if the file is damaged: ignoring it would leave objects behind."""
         try:
             return frozenset(
-                LedgerEntry(**each) for each in json.loads(self._path.read_text("utf-8"))
+                record_of(LedgerEntry, each) for each in parse_json(self._path.read_text("utf-8"))
             )
         except FileNotFoundError:
             return frozenset()

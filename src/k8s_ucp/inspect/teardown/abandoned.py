@@ -5,13 +5,13 @@ The core no longer has them; this file beside its state lists them for status an
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError, command_line
 from k8s_ucp.workspace import write_private_json
+from k8s_ucp.workspace.records import parse_json, record_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class AbandonedRecord:
     def resources(self) -> list[AbandonedResource]:
         """Oldest first. Raises UcpError if the file is damaged."""
         try:
-            return [AbandonedResource(**each) for each in json.loads(self._path.read_text("utf-8"))]
+            found = parse_json(self._path.read_text("utf-8"))
+            return [record_of(AbandonedResource, each) for each in found]
         except FileNotFoundError:
             return []
         except (OSError, ValueError, TypeError) as error:

@@ -6,7 +6,6 @@ it is stopped next; a core that was stopped on purpose is not a failure.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from k8s_ucp.errors import some_of
 from k8s_ucp.workspace import write_private_json
+from k8s_ucp.workspace.records import parse_json
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Destruction:
 def read_destruction(path: Path) -> Destruction | None:
     """None if there was none, or a start since; a damaged file is ignored."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = parse_json(path.read_text("utf-8"))
         kept, told = tuple(map(str, found["kept"])), dict(found["told"])
         return Destruction(str(found["at"]), kept, bool(found["ended"]), told)
     except (OSError, ValueError, TypeError, KeyError):

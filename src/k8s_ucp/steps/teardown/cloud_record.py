@@ -5,7 +5,6 @@ Once its object is deleted, the core no longer knows what to look for in the clo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from k8s_ucp.managed.external import Declared
 from k8s_ucp.managed.policies import policies_of
 from k8s_ucp.names import EXTERNAL_NAME
 from k8s_ucp.workspace import write_private_json
+from k8s_ucp.workspace.records import parse_json, record_of
 
 DNS_RECORD = "DNSRecord"
 UNSEEN = "Unseen"
@@ -87,7 +87,8 @@ class CloudRecord:
     def resources(self) -> list[RecordedResource]:
         """The recorded resources. Raises UcpError if the file is corrupt."""
         try:
-            return [RecordedResource(**each) for each in json.loads(self._path.read_text("utf-8"))]
+            found = parse_json(self._path.read_text("utf-8"))
+            return [record_of(RecordedResource, each) for each in found]
         except FileNotFoundError:
             return []
         except (OSError, ValueError, TypeError) as error:
