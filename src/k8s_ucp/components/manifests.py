@@ -18,7 +18,17 @@ from dataclasses import dataclass
 from k8s_ucp import yaml_io
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.gitops.manifests.yaml_text import plain_text
-from k8s_ucp.kube import FIELD_MANAGER, Forbidden, Invalid, Kube, KubeError, NotFound, Object
+from k8s_ucp.kube import (
+    FIELD_MANAGER,
+    Forbidden,
+    Invalid,
+    Kube,
+    KubeError,
+    NotFound,
+    Object,
+    api_resources,
+    group_versions,
+)
 
 WORKERS = 2
 APPLY_SECONDS = 60.0
@@ -160,11 +170,10 @@ def wait_served(
 def _served(kube: Kube, group: str) -> set[str]:
     """Plurals that discovery lists in any version of a group."""
     try:
-        versions = kube.request("GET", f"/apis/{group}")["versions"]
         return {
-            resource["name"]
-            for version in versions
-            for resource in kube.request("GET", f"/apis/{version['groupVersion']}")["resources"]
+            each.kind.plural
+            for version in group_versions(kube, group)
+            for each in api_resources(kube, version)
         }
     except NotFound:
         return set()

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from k8s_ucp import names
-from k8s_ucp.kube import Kind, Kube, KubeError, NotFound, Object, kinds_in
+from k8s_ucp.kube import (
+    ApiResource,
+    Kind,
+    Kube,
+    KubeError,
+    NotFound,
+    Object,
+    api_groups,
+    kinds_in,
+)
 from k8s_ucp.reconciler.runtime.conditions import first_of, is_true
 
 _KINDS = {
@@ -33,9 +41,9 @@ MOST_CLAIMS = 10
 
 def crossplane_objects(kube: Kube) -> list[Object]:
     """All Crossplane objects, packages first, sorted by kind and name. Raises KubeError."""
-    groups = kube.request("GET", "/apis")["groups"]
+    groups = api_groups(kube).items()
     with ThreadPoolExecutor(8, "crossplane") as pool:
-        found = pool.map(lambda group: _kinds(kube, group), groups)
+        found = pool.map(lambda group: _kinds(kube, *group), groups)
         kinds = sorted(
             (kind for some in found for kind in some),
             key=lambda kind: (kind.group not in _KINDS, kind.group, kind.kind),
@@ -115,17 +123,16 @@ def resource_of(kube: Kube, claim: Object, reference: Mapping[str, str]) -> Obje
         return None
 
 
-def _kinds(kube: Kube, group: Mapping[str, Any]) -> list[Kind]:
-    name = str(group["name"])
-    if name.endswith(".k8s.io") or "." not in name:
+def _kinds(kube: Kube, group: str, versions: Sequence[str]) -> list[Kind]:
+    if group.endswith(".k8s.io") or "." not in group:
         return []  # Kubernetes' own
-    return kinds_in(kube, group, lambda each: "list" in each["verbs"] and _is_wanted(name, each))
+    return kinds_in(kube, versions, lambda each: "list" in each.verbs and _is_wanted(each))
 
 
-def _is_wanted(group: str, resource: Mapping[str, Any]) -> bool:
-    if group in _KINDS:
-        return resource["kind"] in _KINDS[group]
-    return bool(_CATEGORIES & set(resource.get("categories") or ()))
+def _is_wanted(resource: ApiResource) -> bool:
+    if resource.kind.group in _KINDS:
+        return resource.kind.kind in _KINDS[resource.kind.group]
+    return bool(_CATEGORIES & resource.categories)
 
 
 def _listed(kube: Kube, kind: Kind) -> Sequence[Object]:

@@ -15,7 +15,7 @@ from typing import Any
 from k8s_ucp.errors import unknown_name
 from k8s_ucp.gitops.render.values.permissions import namespaces_of
 from k8s_ucp.inspect.status import environment_of
-from k8s_ucp.kube import Object, labels_of
+from k8s_ucp.kube import Object, labels_of, mapping_in
 from k8s_ucp.names import APP
 from k8s_ucp.redaction import without_secrets
 from k8s_ucp.topology import Topology
@@ -25,14 +25,14 @@ EventLine = dict[str, Any]
 
 def event_line(event: Object) -> EventLine:
     """The fields of an Event that are shown."""
-    about = event.get("involvedObject") or {}
-    series = event.get("series") or {}
+    about, series = mapping_in(event, "involvedObject"), mapping_in(event, "series")
+    count = series.get("count") or event.get("count")
     return {
         "last": series.get("lastObservedTime")
         or event.get("lastTimestamp")
         or event.get("eventTime")
         or event["metadata"].get("creationTimestamp"),
-        "count": series.get("count") or event.get("count") or 1,
+        "count": count if isinstance(count, int) and count else 1,
         "type": event.get("type"),
         "about": f"{about.get('kind')} {about.get('namespace', '')}/{about.get('name')}",
         "reason": event.get("reason"),
@@ -108,7 +108,7 @@ class EventScope:
 
     def line(self, cluster: str, event: Object) -> EventLine:
         """The line of a cluster's Event, with app and environment."""
-        about = event.get("involvedObject") or {}
+        about = mapping_in(event, "involvedObject")
         kind, name = str(about.get("kind")), str(about.get("name"))
         app, environment = "", self.environments.get(cluster, "")
         if cluster != self.core:
@@ -124,7 +124,7 @@ class EventScope:
         return {
             **found,
             "message": without_secrets(str(found["message"] or "")),
-            "source": (event.get("source") or {}).get("component")
+            "source": mapping_in(event, "source").get("component")
             or event.get("reportingComponent"),
             "cluster": cluster,
             "app": app or None,

@@ -4,8 +4,15 @@ Errors of libraries are translated here. They contain method, path and the serve
 header or a body.
 """
 
-from k8s_ucp.kube.client import FIELD_MANAGER, Kube, kinds_in
+from k8s_ucp.kube.client import FIELD_MANAGER, Kube
 from k8s_ucp.kube.connection import LARGEST_OF_OTHERS
+from k8s_ucp.kube.discovery import (
+    ApiResource,
+    api_groups,
+    api_resources,
+    group_versions,
+    kinds_in,
+)
 from k8s_ucp.kube.errors import (
     Conflict,
     Expired,
@@ -44,8 +51,9 @@ from k8s_ucp.kube.kinds import (
     conditions_of,
     controller_reference,
     labels_of,
+    mapping_in,
+    mappings_in,
     namespaced_name,
-    versions_in,
 )
 from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
 
@@ -72,6 +80,7 @@ __all__ = [
     "SERVICE",
     "SERVICE_ACCOUNT",
     "SYNCER",
+    "ApiResource",
     "Conflict",
     "Expired",
     "Forbidden",
@@ -85,12 +94,16 @@ __all__ = [
     "Unauthorized",
     "Unreachable",
     "annotations_of",
+    "api_groups",
+    "api_resources",
     "conditions_of",
     "controller_reference",
     "current_context",
+    "group_versions",
     "kinds_in",
     "labels_of",
+    "mapping_in",
+    "mappings_in",
     "namespaced_name",
     "read_kubeconfig",
-    "versions_in",
 ]

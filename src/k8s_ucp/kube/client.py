@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -19,11 +21,13 @@ from urllib3.exceptions import HTTPError
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube.connection import LARGEST, REQUEST_SECONDS, Connection
+from k8s_ucp.kube.discovery import api_groups, api_resources
 from k8s_ucp.kube.errors import KubeError, NotFound, TooLarge, Unreachable, refusal
 from k8s_ucp.kube.identity import KubeconfigToken, TokenFile, TokenSource
-from k8s_ucp.kube.kinds import KNOWN, SERVICE_ACCOUNT, Kind, Object, versions_in
+from k8s_ucp.kube.kinds import KNOWN, SERVICE_ACCOUNT, Kind, Object
 from k8s_ucp.kube.kubeconfig import TOKEN, current_context, read_kubeconfig
-from k8s_ucp.kube.limits import RequestLimits
+from k8s_ucp.kube.object_form import is_event, is_list, is_object
+from k8s_ucp.responses.limits import RequestLimits
 
 FIELD_MANAGER = "k8s-ucp"
 PAGE = 500
@@ -120,8 +124,11 @@ class Kube(Connection):
 
     def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Raises NotFound."""
-        answer: Object = self.request("GET", kind.path(namespace, name))
-        return answer
+        path = kind.path(namespace, name)
+        found: Object = self.request("GET", path)
+        if not is_object(found):
+            raise Unreachable(f"GET {self.server}{path}: the response is not an object")
+        return found
 
     def find(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
         """Like get, but None if the object or its kind does not exist."""
@@ -172,7 +179,7 @@ class Kube(Connection):
                     raise
                 query["limit"] = str(max(1, int(query["limit"]) // 8))
                 continue
-            if not _is_list(page):
+            if not is_list(page):
                 raise Unreachable(
                     f"GET {self.server}{kind.path(namespace)}: the response is not a list"
                 )
@@ -220,10 +227,10 @@ class Kube(Connection):
         limits.wait, limits.until = wait, time.monotonic() + seconds + wait
         try:
             for line in _lines(raw, limits):
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    raise refusal("WATCH", path, event["object"].get("code", 0), event["object"])
-                yield event["type"], event["object"]
+                what, item = _event(line)
+                if what == "ERROR":
+                    raise refusal("WATCH", path, item.get("code"), item)
+                yield what, item
         except (HTTPError, OSError, ValueError, RecursionError) as error:
             raise self._unreachable("WATCH", path, error, limits) from error
         finally:
@@ -341,14 +348,10 @@ class Kube(Connection):
         known = KNOWN.get((api_version, kind)) or self._discovered.get((api_version, kind))
         if known:
             return known
-        root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
-        listing = self.request("GET", root)
+        resources = api_resources(self, api_version)
         with self._lock:
-            for each in listing["resources"]:
-                if "/" not in each["name"]:
-                    self._discovered[api_version, each["kind"]] = Kind(
-                        api_version, each["kind"], each["name"], each["namespaced"]
-                    )
+            for each in resources:
+                self._discovered[api_version, each.kind.kind] = each.kind
         found = self._discovered.get((api_version, kind))
         if not found:
             raise NotFound(f"{self.server} has no kind {kind} in {api_version}", status=404)
@@ -359,18 +362,13 @@ class Kube(Connection):
 
         Raises KubeError, also if a single API group does not respond.
         """
-        roots = ["/api/v1"]
-        for group in self.request("GET", "/apis")["groups"]:
-            roots += [f"/apis/{each}" for each in versions_in(group)]
+        versions = ["v1", *chain.from_iterable(api_groups(self).values())]
         with ThreadPoolExecutor(8, "discover") as pool:
-            listings = list(pool.map(lambda root: self.request("GET", root), roots))
+            resources = list(pool.map(partial(api_resources, self), versions))
         found: dict[tuple[str, str], Kind] = {}
-        for root, listing in zip(roots, listings, strict=True):
-            version = root.removeprefix("/apis/").removeprefix("/api/")
-            for each in listing["resources"]:
-                if each["namespaced"] and "list" in each["verbs"] and "/" not in each["name"]:
-                    kind = Kind(version, each["kind"], each["name"])
-                    found.setdefault((kind.group, kind.plural), kind)
+        for each in chain.from_iterable(resources):
+            if each.kind.namespaced and "list" in each.verbs:
+                found.setdefault((each.kind.group, each.kind.plural), each.kind)
         return list(found.values())
 
     def _kind_and_key(self, item: Object) -> tuple[Kind, str | None, str]:
@@ -378,27 +376,6 @@ class Kube(Connection):
         metadata = item["metadata"]
         namespace = metadata.get("namespace", "default") if kind.namespaced else None
         return kind, namespace, metadata["name"]
-
-
-def kinds_in(
-    kube: Kube, group: Mapping[str, Any], wanted: Callable[[Mapping[str, Any]], bool]
-) -> list[Kind]:
-    """The wanted kinds of an API group, as /apis lists it, each in one version.
-
-    wanted: takes a resource of the discovery API. Versions that are gone are skipped. Raises
-    KubeError.
-    """
-    found: dict[str, Kind] = {}
-    for version in versions_in(group):
-        try:
-            resources = kube.request("GET", f"/apis/{version}")["resources"]
-        except NotFound:
-            continue
-        for each in resources:
-            if "/" not in each["name"] and wanted(each):
-                kind = Kind(version, each["kind"], each["name"], each["namespaced"])
-                found.setdefault(kind.kind, kind)
-    return list(found.values())
 
 
 def _lines(raw: Any, limits: RequestLimits) -> Iterator[bytes]:
@@ -413,19 +390,12 @@ def _lines(raw: Any, limits: RequestLimits) -> Iterator[bytes]:
                 yield line
 
 
-def _is_list(page: Any) -> bool:
-    """Whether a response has the form of a list, as far as it is used here."""
-    return (
-        isinstance(page, dict)
-        and isinstance(page.get("metadata"), dict)
-        and isinstance(page.get("items"), list)
-        and all(
-            isinstance(each, dict)
-            and isinstance(each.get("metadata"), dict)
-            and isinstance(each["metadata"].get("name"), str)
-            for each in page["items"]
-        )
-    )
+def _event(line: bytes) -> tuple[str, Object]:
+    """(type, object) of a line of a watch. Raises ValueError."""
+    event = json.loads(line)
+    if not is_event(event):
+        raise ValueError("the response is not an event of a watch")
+    return event["type"], event["object"]
 
 
 def _present(**query: str | None) -> dict[str, str]:

@@ -20,8 +20,8 @@ from urllib3.exceptions import ClosedPoolError, HTTPError
 from k8s_ucp.kube.errors import TooLarge, Unreachable, plain, refusal
 from k8s_ucp.kube.identity import TokenSource
 from k8s_ucp.kube.kubeconfig import current_context, proxy_of
-from k8s_ucp.kube.limits import RequestLimits, bounded
 from k8s_ucp.kube.transport import open_pool
+from k8s_ucp.responses.limits import RequestLimits, bounded
 
 REQUEST_SECONDS = 10.0
 LARGEST = 64 * 1024 * 1024

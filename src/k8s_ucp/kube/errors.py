@@ -68,8 +68,9 @@ _BY_STATUS: dict[int, type[KubeError]] = {
 }
 
 
-def refusal(method: str, path: str, status: int, answer: Any) -> KubeError:
+def refusal(method: str, path: str, status: Any, answer: Any) -> KubeError:
     """The error for a response of 400 and above. answer: its body, usually a Status."""
+    status = status if isinstance(status, int) else 0
     reason, message = (
         str(answer.get(each) or "")[:LONGEST_MESSAGE] if isinstance(answer, dict) else ""
         for each in ("reason", "message")

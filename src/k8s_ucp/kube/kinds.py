@@ -41,15 +41,6 @@ class Kind:
         return f"{root}{scope}/{self.plural}{tail}"
 
 
-def versions_in(group: Mapping[str, Any]) -> list[str]:
-    """The versions of an API group, as /apis lists it, the preferred one first.
-
-    Not every kind of a group has the preferred version.
-    """
-    others = [each["groupVersion"] for each in group["versions"]]
-    return list(dict.fromkeys([group["preferredVersion"]["groupVersion"], *others]))
-
-
 def labels_of(item: Mapping[str, Any]) -> Mapping[str, str]:
     """An object's labels; empty if it has none."""
     return item["metadata"].get("labels") or {}
@@ -60,9 +51,24 @@ def annotations_of(item: Mapping[str, Any]) -> Mapping[str, str]:
     return item["metadata"].get("annotations") or {}
 
 
+def mapping_in(item: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    """The mapping at a path of keys; empty if there is none, whatever is there instead."""
+    found: Any = item
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def mappings_in(item: Mapping[str, Any], *path: str) -> list[Mapping[str, Any]]:
+    """The mappings of the list at a path of keys; empty if there is none."""
+    *above, last = path
+    found = mapping_in(item, *above).get(last)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
 def conditions_of(item: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The conditions of an object's status; empty if it has none."""
-    return (item.get("status") or {}).get("conditions") or []
+    return mappings_in(item, "status", "conditions")
 
 
 def namespaced_name(item: Mapping[str, Any]) -> str:

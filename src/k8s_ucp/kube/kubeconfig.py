@@ -14,6 +14,12 @@ from k8s_ucp.errors import UcpError
 TOKEN = re.compile(r"[\x21-\x7e]{1,65536}")
 """A token that can be sent as a header; use fullmatch."""
 _PLUGINS = ("exec", "auth-provider")
+_TEXTS = (
+    "tls-server-name",
+    "certificate-authority-data",
+    "client-certificate-data",
+    "client-key-data",
+)
 
 
 def read_kubeconfig(path: Path) -> dict[str, Any]:
@@ -74,8 +80,10 @@ def current_context(
             raise UcpError(
                 f"kubeconfig: the user needs the credential plugin {field}, which ucp does not run"
             )
-    if not isinstance(cluster.get("tls-server-name") or "", str):
-        raise UcpError("kubeconfig: tls-server-name of the cluster is not a string")
+    for part, entry in (("cluster", cluster), ("user", user)):
+        for field in _TEXTS:
+            if not isinstance(entry.get(field) or "", str):
+                raise UcpError(f"kubeconfig: {field} of the {part} is not a string")
     token = user.get("token")
     if token and not (isinstance(token, str) and TOKEN.fullmatch(token)):
         raise UcpError(

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 from urllib3 import PoolManager
 from urllib3.util import create_urllib3_context
 
-from k8s_ucp.kube.limits import bound
 from k8s_ucp.loopback import is_loopback
+from k8s_ucp.responses.limits import bound
 
 _MOST_KEPT = 16
 """Idle connections kept: one for each thread that uses a server at the same time."""

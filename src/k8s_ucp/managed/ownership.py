@@ -45,7 +45,7 @@ def is_declared_by_us(item: Mapping[str, Any]) -> bool:
     about = item["metadata"]
     owners = about.get("ownerReferences") or []
     return about.get("namespace") == CLUSTERS_NAMESPACE or any(
-        str(each["apiVersion"]).startswith(f"{GROUP}/") for each in owners
+        str(each.get("apiVersion")).startswith(f"{GROUP}/") for each in owners
     )
 
 

@@ -104,6 +104,7 @@ def _is_well_formed(sections: Mapping[str, Mapping[str, Any]]) -> bool:
         all(key.count("/") == 1 for key in (*passwords, *sources))
         and all(map(_is_texts, passwords.values()))
         and all(map(_is_source, sources.values()))
+        and all(key.count("/") >= 2 for key in sections[EXTERNAL_NAMES])
         and _is_texts(sections[EXTERNAL_NAMES])
     )
 

@@ -26,6 +26,8 @@ from k8s_ucp.kube import (
     annotations_of,
     conditions_of,
     labels_of,
+    mapping_in,
+    namespaced_name,
 )
 from k8s_ucp.names import PAUSED
 
@@ -168,8 +170,10 @@ def holding(services: Iterable[Object], volumes: Iterable[Object]) -> list[str]:
 
     Load balancers that were never provisioned, and volumes that nothing would delete, don't count.
     """
-    found = [f"load balancer of Service {_name(each)}" for each in services if _balances(each)]
-    found += [f"PersistentVolume {_name(each)}" for each in volumes if _occupies(each)]
+    found = [
+        f"load balancer of Service {namespaced_name(each)}" for each in services if _balances(each)
+    ]
+    found += [f"PersistentVolume {namespaced_name(each)}" for each in volumes if _occupies(each)]
     return sorted(found)
 
 
@@ -202,22 +206,16 @@ def held_on(provider: ClusterProvider, cluster: str) -> list[str]:
 
 
 def _balances(service: Object) -> bool:
-    if (service.get("spec") or {}).get("type") != "LoadBalancer":
+    if mapping_in(service, "spec").get("type") != "LoadBalancer":
         return False
-    given = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    given = mapping_in(service, "status", "loadBalancer").get("ingress")
     return bool(given) or _CLOUD_FINALIZER in (service["metadata"].get("finalizers") or [])
 
 
 def _occupies(volume: Object) -> bool:
-    spec = volume.get("spec") or {}
+    spec = mapping_in(volume, "spec")
     provisioner = annotations_of(volume).get(_PROVISIONED, _ON_NODES)
     return provisioner != _ON_NODES and spec.get("persistentVolumeReclaimPolicy") == "Delete"
-
-
-def _name(item: Object) -> str:
-    metadata = item["metadata"]
-    namespace = metadata.get("namespace")
-    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
 
 
 def in_words(words: list[str], noun: str) -> str:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit, urlunsplit
@@ -31,6 +32,8 @@ ATTEMPTS = 4
 PAUSE_SECONDS = 0.5
 """Before the second attempt; each further pause is twice as long."""
 REDIRECTS = 8
+FILE_BYTES = 4_000_000_000
+"""Several times as large as any program or archive of sources."""
 TEXT_BYTES = 4 * 1024 * 1024
 TEXT_SECONDS = 30.0
 """Limits of a text, which is UTF-8."""
@@ -112,17 +115,14 @@ def fetch_file(
 def fetch_text(url: str) -> str:
     """Download a small text over https. Raises NotReached, NotServed, UcpError."""
     limits = DownloadLimits(deadline=TEXT_SECONDS, stall=STALL_SECONDS)
-    until = time.monotonic() + TEXT_SECONDS
     content = bytearray()
     try:
         with _answer(url, {}, limits, plain=False) as response:
             _require_served(url, response)
-            for chunk in response.raw.stream(CHUNK, decode_content=True):
+            while chunk := _next_chunk(response):
                 content += chunk
-                if len(content) > TEXT_BYTES or time.monotonic() > until:
-                    raise NotReached(
-                        f"failed to download {shown(url)}: size or time limit exceeded"
-                    )
+                if len(content) > TEXT_BYTES:
+                    raise too_large(url, TEXT_BYTES)
     except _Again as broken:
         raise NotReached(
             f"failed to download {shown(url)}: {broken}", next=_CHECK_NETWORK
@@ -148,6 +148,11 @@ def shown(url: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+def too_large(url: str, limit: int) -> NotReached:
+    """The error for a file or text of more bytes. url: may contain secrets."""
+    return NotReached(f"failed to download {shown(url)}: it is larger than {limit:,} bytes")
 
 
 _OUT_OF_ORDER = (502, 503, 504)
@@ -195,7 +200,8 @@ class _Transfer:
         headers = {}
         if have:
             headers = {"Range": f"bytes={have}-", "If-Range": self.validator.read_text("ascii")}
-        with _answer(self.url, headers, self.limits, self.plain) as response:
+        left = replace(self.limits, deadline=max(0.0, until - time.monotonic()))
+        with _answer(self.url, headers, left, self.plain) as response:
             if response.status_code == 416:  # the file became shorter
                 self.forget()
                 raise _Again("the file on the server changed")
@@ -227,6 +233,9 @@ class _Transfer:
             while chunk := _next_chunk(response):
                 file.write(chunk)
                 have += len(chunk)
+                if have > FILE_BYTES:
+                    self.forget()
+                    raise too_large(self.url, FILE_BYTES)
                 self.progress(have, total)
                 if self.ended():
                     raise self.given_up()
@@ -298,9 +307,15 @@ def _answer(
     import requests
     from urllib3.exceptions import HTTPError
 
+    from k8s_ucp.responses.bounded_adapter import BoundedAdapter
+    from k8s_ucp.responses.limits import RequestLimits, bounded
+
     # Redirects are followed here, to refuse those that lead to plain http.
     at = url
-    with requests.Session() as session:
+    whole = RequestLimits(time.monotonic() + limits.deadline, sys.maxsize, wait=limits.stall)
+    with requests.Session() as session, bounded(whole):
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, BoundedAdapter())
         session.headers.update({"User-Agent": "k8s-ucp", "Accept-Encoding": "identity"})
         try:
             for _ in range(REDIRECTS):

@@ -107,6 +107,21 @@ def test_invalid_response_is_reported_as_an_error_of_the_server(content: bytes) 
         connect(address).list_all(SECRET, "default")
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"1",
+        b"{}",
+        b'{"type": "ADDED"}',
+        b'{"type": "ADDED", "object": {"metadata": {"labels": []}}}',
+        b'{"type": "ERROR", "object": {"metadata": {}, "code": []}}',
+    ],
+)
+def test_invalid_event_is_reported_as_an_error_of_the_server(event: bytes) -> None:
+    with server(answer(event + b"\n")) as (address, _), pytest.raises(KubeError):
+        list(connect(address).watch(SECRET, "default", since="1", seconds=1))
+
+
 @pytest.mark.parametrize("status", ["301 Moved", "307 Temporary Redirect"])
 def test_redirect_gets_no_credential(status: str) -> None:
     with server(answer(b"{}")) as (elsewhere, heard):

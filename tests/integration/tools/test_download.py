@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.tools import download
 from k8s_ucp.tools.download import (
     DownloadLimits,
     NotReached,
@@ -23,6 +24,7 @@ from k8s_ucp.tools.download import (
     shown,
 )
 from tests.integration.tools.release_server import Publisher, publisher
+from tests.raw_server import Speak, trickling
 from tests.raw_server import server as server_of
 
 CONTENT = os.urandom(700_000)
@@ -204,6 +206,27 @@ def test_length_that_is_no_number_is_ignored(target: Path, length: bytes) -> Non
     assert_alone(target)
 
 
+@pytest.mark.parametrize(
+    "speak",
+    [
+        trickling(b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+        trickling(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        trickling(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b"x"),
+    ],
+    ids=["headers", "interim responses", "content"],
+)
+def test_response_that_trickles_in_ends_at_the_deadline(
+    speak: Speak, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "TEXT_SECONDS", 0.5)
+    limits = DownloadLimits(deadline=0.5, connect=2, stall=2, pause=0.01)
+    with server_of(speak) as (address, _):
+        with pytest.raises(NotReached):
+            fetch_text(f"{address}/checksums")
+        with pytest.raises(DeadlineExceeded):
+            fetch_file(f"{address}/file", target, limits=limits)
+
+
 def test_endless_redirects_end(server: Publisher, target: Path) -> None:
     server.redirects["/file"] = "/file"
     with pytest.raises(NotServed, match="redirect loop"):
@@ -261,12 +284,21 @@ def test_proxy_that_is_down_is_reported_without_its_password(
 def test_texts_are_limited_in_size(server: Publisher) -> None:
     server.files = {"/text": b"hash  file\n", "/big": b"x" * 5_000_000, "/binary": b"\xff\xfe"}
     assert fetch_text(f"{server.address}/text") == "hash  file\n"
-    with pytest.raises(NotReached, match="size or time limit"):
+    with pytest.raises(NotReached, match="is larger than"):
         fetch_text(f"{server.address}/big")
     with pytest.raises(NotServed, match="not valid UTF-8"):
         fetch_text(f"{server.address}/binary")
     with pytest.raises(NotServed, match="404"):
         fetch_text(f"{server.address}/absent")
+
+
+def test_files_are_limited_in_size(
+    server: Publisher, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "FILE_BYTES", 300_000)
+    with pytest.raises(NotReached, match="larger than 300,000 bytes"):
+        fetch_file(f"{server.address}/file", target, limits=HASTY)
+    assert not list(target.parent.iterdir())
 
 
 def test_urls_are_shown_without_secrets() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from k8s_ucp.clusters.existing.adoption import remove_mark
 from k8s_ucp.clusters.existing.provider import ExistingProvider
 from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
 from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Kind, Kube, Object
 
 CLUSTER = {"server": "https://192.0.2.1"}
 
@@ -62,3 +64,19 @@ def test_a_cluster_whose_record_cannot_be_read_is_not_taken_for_released(tmp_pat
         provider.delete("demo-core")
     assert "delete configmap k8s-ucp-cluster" in str(refused.value.next)
     assert record.exists()
+
+
+def test_a_mark_without_a_uid_is_removed() -> None:
+    class Server:
+        deleted: list[object]
+
+        def find(self, kind: Kind, name: str, namespace: str) -> Object:
+            return {"metadata": {"name": name}, "data": {"owner": "me", "name": "demo-core"}}
+
+        def delete(self, kind: Kind, name: str, namespace: str, *, uid: str | None) -> bool:
+            self.deleted = [name, uid]
+            return True
+
+    server = Server()
+    remove_mark(cast(Kube, server), "demo-core", "me")
+    assert server.deleted == ["k8s-ucp-cluster", None]

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from k8s_ucp.components.manifests import WORKERS, Manifest, apply_all, digest, read
+from k8s_ucp.components.manifests import (
+    WORKERS,
+    Manifest,
+    apply_all,
+    digest,
+    read,
+    wait_served,
+)
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import NAMESPACE, Kind, Kube, Unreachable
 
@@ -103,3 +110,18 @@ def test_applying_stops_when_the_api_server_stops_responding() -> None:
     with pytest.raises(Unreachable):
         apply_all(cast(Kube, Silent()), found)
     assert len(asked) <= 3 * WORKERS
+
+
+@pytest.mark.parametrize("answer", [[], "", {"versions": 1}, {"versions": [{}]}])
+def test_a_server_that_lists_something_else_than_versions_is_an_error(answer: object) -> None:
+    class Server:
+        server = "https://example.org"
+
+        def request(self, method: str, path: str) -> object:
+            return answer
+
+    crd = Manifest(
+        "apiextensions.k8s.io/v1", "CustomResourceDefinition", "kinds.example.org", None, ""
+    )
+    with pytest.raises(Unreachable, match=r"did not list its versions \(GET /apis/example.org\)"):
+        wait_served(cast(Kube, Server()), [crd])

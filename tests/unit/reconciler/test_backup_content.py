@@ -37,11 +37,12 @@ mappings = st.dictionaries(names, texts, max_size=2)
 sources = st.fixed_dictionaries(
     {"type": texts, "labels": mappings, "annotations": mappings, "data": mappings}
 )
+resources = names.map("VPC.x/{}".format)
 backups = st.builds(
     Backup,
     st.dictionaries(names, mappings, max_size=3),
     st.dictionaries(names, sources, max_size=3),
-    st.dictionaries(names, texts, max_size=3),
+    st.dictionaries(resources, texts, max_size=3),
 )
 
 
@@ -56,7 +57,7 @@ def test_a_backup_is_parsed_back_unchanged(backup: Backup) -> None:
     assert parse(dump(backup, "demo"), "demo") == backup
 
 
-@given(backups, backups, st.sets(st.tuples(st.sampled_from(SECTIONS), names)))
+@given(backups, backups, st.sets(st.tuples(st.sampled_from(SECTIONS), names | resources)))
 def test_existing_entries_are_updated_and_others_kept_until_they_are_deleted(
     known: Backup, seen: Backup, lost: set[tuple[str, str]]
 ) -> None:
@@ -139,6 +140,7 @@ def test_the_document_contains_its_format_version_and_all_sections() -> None:
         (b'{"version": 1, "passwords": {"S3CR3T": {}}}', "is not a valid backup"),
         (b'{"version": 1, "registrationSources": {"ns/a": {"data": {}}}}', "is not a valid backup"),
         (b'{"version": 1, "externalNames": {"VPC.x/ns/v": ["S3CR3T"]}}', "is not a valid backup"),
+        (b'{"version": 1, "externalNames": {"VPC.x/v": "S3CR3T"}}', "is not a valid backup"),
     ],
 )
 def test_an_invalid_backup_is_reported_without_its_content(text: bytes, said: str) -> None:

@@ -7,14 +7,22 @@ points to another cluster is refused.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, Conflict, Forbidden, Kube
+from k8s_ucp.kube import (
+    CONFIG_MAP,
+    NAMESPACE,
+    Conflict,
+    Forbidden,
+    Kube,
+    Unreachable,
+    mapping_in,
+)
 from k8s_ucp.workspace import write_private_json
+from k8s_ucp.workspace.records import parse_json, record_of
 
 MARK, MARK_NAMESPACE = "k8s-ucp-cluster", "kube-system"
 
@@ -35,8 +43,8 @@ class AdoptionRecord:
 def read_record(file: Path) -> AdoptionRecord | None:
     """The record of an adopted cluster; None if there is none that can be read."""
     try:
-        return AdoptionRecord(**json.loads(file.read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
+        return record_of(AdoptionRecord, parse_json(file.read_text("utf-8")))
+    except (OSError, ValueError):
         return None
 
 
@@ -47,7 +55,10 @@ def write_record(file: Path, record: AdoptionRecord) -> None:
 
 def uid_of(kube: Kube) -> str:
     """The identity of a cluster: the UID of kube-system."""
-    return str(kube.get(NAMESPACE, MARK_NAMESPACE)["metadata"]["uid"])
+    uid = kube.get(NAMESPACE, MARK_NAMESPACE)["metadata"].get("uid")
+    if not uid:
+        raise Unreachable(f"{kube.server}: the namespace {MARK_NAMESPACE} has no UID")
+    return str(uid)
 
 
 def check_identity(kube: Kube, record: AdoptionRecord) -> None:
@@ -67,7 +78,7 @@ def check_admin(kube: Kube, context: str) -> None:
         "spec": {"resourceAttributes": {"verb": "*", "group": "*", "resource": "*"}},
     }
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    if not kube.request("POST", path, body=review)["status"].get("allowed"):
+    if not mapping_in(kube.request("POST", path, body=review), "status").get("allowed"):
         raise UcpError(
             f"the user of the context {context} is not cluster-admin",
             next="use a context whose user has the ClusterRole cluster-admin",
@@ -79,7 +90,7 @@ def check_owner(kube: Kube, name: str, owner: str) -> bool:
     mark = kube.find(CONFIG_MAP, MARK, MARK_NAMESPACE)
     if mark is None:
         return False
-    data = mark.get("data") or {}
+    data = mapping_in(mark, "data")
     if data.get("owner") != owner:
         raise UcpError(
             f"the cluster for {name} is already used by a topology of another "
@@ -100,7 +111,7 @@ def check_owner(kube: Kube, name: str, owner: str) -> bool:
 
 def marked_at(kube: Kube) -> str:
     """When the cluster was marked, as RFC 3339 text, which sorts by time."""
-    return str(kube.get(CONFIG_MAP, MARK, MARK_NAMESPACE)["metadata"]["creationTimestamp"])
+    return str(kube.get(CONFIG_MAP, MARK, MARK_NAMESPACE)["metadata"].get("creationTimestamp"))
 
 
 def put_mark(kube: Kube, name: str, owner: str) -> bool:
@@ -124,8 +135,8 @@ def put_mark(kube: Kube, name: str, owner: str) -> bool:
 def remove_mark(kube: Kube, name: str, owner: str) -> None:
     """Remove the mark if it is ours."""
     mark = kube.find(CONFIG_MAP, MARK, MARK_NAMESPACE)
-    if mark and (mark.get("data") or {}) == {"owner": owner, "name": name}:
-        kube.delete(CONFIG_MAP, MARK, MARK_NAMESPACE, uid=mark["metadata"]["uid"])
+    if mark and mapping_in(mark, "data") == {"owner": owner, "name": name}:
+        kube.delete(CONFIG_MAP, MARK, MARK_NAMESPACE, uid=mark["metadata"].get("uid"))
 
 
 def check_version(request: ClusterRequest, found: str) -> None:

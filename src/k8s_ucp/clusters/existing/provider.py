@@ -26,7 +26,7 @@ from k8s_ucp.clusters.existing import adoption
 from k8s_ucp.clusters.existing.adoption import AdoptionRecord, read_record, write_record
 from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError, command_line
-from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable
+from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable, conditions_of
 from k8s_ucp.locks import locked
 from k8s_ucp.loopback import is_loopback
 from k8s_ucp.names import DNS_LABEL
@@ -265,9 +265,9 @@ def _has_ready_node(kube: Kube) -> bool:
     except KubeError:
         return False
     return any(
-        condition["type"] == "Ready" and condition["status"] == "True"
+        condition.get("type") == "Ready" and condition.get("status") == "True"
         for node in nodes
-        for condition in node.get("status", {}).get("conditions", ())
+        for condition in conditions_of(node)
     )
 
 

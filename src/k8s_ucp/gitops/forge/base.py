@@ -26,6 +26,8 @@ UNAVAILABLE = (500, 502, 503, 504)
 """Response statuses of a forge that is overloaded or restarts."""
 PAUSES = (1.0, 2.0, 4.0)
 """Seconds before a call to such a forge is repeated."""
+LARGEST = 16_000_000
+"""Bytes of a response; a page of pull requests has some hundred thousand."""
 MERGE_TRIES = 20
 GITHUB_CLOUD = r"github\.com|.+\.ghe\.com"
 """Matches the hosts of GitHub: github.com, and domains of GitHub Enterprise Cloud."""
@@ -213,6 +215,11 @@ class Forge(ABC):
                 f"failed to {action}: {self._what} is not on a {self.name} server",
                 next="check the URL, or set the type of the forge with --forge",
             ) from error
+
+
+def too_large(what: str) -> ForgeFailed:
+    """The error for a response of more than LARGEST bytes."""
+    return ForgeFailed(f"{what} returned more than {LARGEST:,} bytes")
 
 
 def in_time(call: Callable[[], T], seconds: float | None = None) -> T:

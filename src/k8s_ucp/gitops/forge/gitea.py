@@ -14,10 +14,10 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from k8s_ucp.gitops.forge import base
 from k8s_ucp.gitops.forge.base import (
     REQUEST_SECONDS,
     Forge,
-    ForgeFailed,
     Proposal,
     PullRequest,
     Site,
@@ -26,8 +26,6 @@ from k8s_ucp.gitops.forge.base import (
 _PAGE = 50
 """Pull requests per page; a server may be configured to return fewer."""
 _PAGES = 1000
-_LARGEST = 16_000_000
-"""Bytes of a response; a page of pull requests has some hundred thousand."""
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -117,11 +115,11 @@ class Gitea(Forge):
         )
         try:
             with self._open(request, timeout=REQUEST_SECONDS) as answer:
-                text = answer.read(_LARGEST + 1)
+                text = answer.read(base.LARGEST + 1)
         except HTTPError as error:
             raise _Refusal(error.code, _message(error)) from error
-        if len(text) > _LARGEST:
-            raise ForgeFailed(f"{self._what} returned more than {_LARGEST:,} bytes")
+        if len(text) > base.LARGEST:
+            raise base.too_large(self._what)
         return json.loads(text) if text else None
 
 
@@ -137,6 +135,6 @@ def _words(proposal: Proposal) -> dict[str, str]:
 
 def _message(error: HTTPError) -> str:
     try:
-        return str(json.loads(error.read(_LARGEST)).get("message", ""))[:500]
+        return str(json.loads(error.read(base.LARGEST)).get("message", ""))[:500]
     except (ValueError, AttributeError, OSError):
         return ""

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 from github import Auth, Github, GithubException
+from github.Requester import (
+    HTTPRequestsConnectionClass,
+    HTTPSRequestsConnectionClass,
+    Requester,
+)
 
 from k8s_ucp.gitops.forge.base import (
     GITHUB_CLOUD,
@@ -17,6 +23,7 @@ from k8s_ucp.gitops.forge.base import (
     PullRequest,
     Site,
 )
+from k8s_ucp.gitops.forge.limited_responses import LimitedAdapter
 
 
 def api_url(root: str) -> str:
@@ -30,6 +37,18 @@ def api_url(root: str) -> str:
     return f"{root}/api/v3"
 
 
+class _LimitedHttp(HTTPRequestsConnectionClass):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.session.mount("http://", LimitedAdapter())
+
+
+class _LimitedHttps(HTTPSRequestsConnectionClass):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.session.mount("https://", LimitedAdapter())
+
+
 class GitHub(Forge):
     """A repository on GitHub."""
 
@@ -41,6 +60,7 @@ class GitHub(Forge):
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
+        Requester.injectConnectionClasses(_LimitedHttp, _LimitedHttps)
         client = Github(
             auth=Auth.Token(site.token),
             base_url=api_url(site.root),

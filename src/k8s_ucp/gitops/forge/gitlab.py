@@ -10,10 +10,16 @@ from gitlab import Gitlab
 from gitlab.exceptions import GitlabError
 
 from k8s_ucp.gitops.forge.base import REQUEST_SECONDS, Forge, Proposal, PullRequest, Site
+from k8s_ucp.gitops.forge.limited_responses import LimitedAdapter
 
 
 class _OneHost(requests.Session):
     """Drops the token on redirects to another host; requests does that only for Authorization."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, LimitedAdapter())
 
     def rebuild_auth(
         self, prepared_request: requests.PreparedRequest, response: requests.Response

@@ -12,7 +12,15 @@ from typing import Any
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.doctor.finding import Finding
-from k8s_ucp.kube import SECRET, Kind, Kube, Object
+from k8s_ucp.kube import (
+    SECRET,
+    Kind,
+    Kube,
+    Object,
+    mapping_in,
+    mappings_in,
+    namespaced_name,
+)
 
 SOON_SECONDS = 14 * 86400.0
 _WEBHOOKS = tuple(
@@ -84,8 +92,8 @@ def _of_webhooks(kube: Kube) -> Iterator[tuple[str, bytes, str]]:
     for kind in _WEBHOOKS:
         for item in kube.list_all(kind):
             name = f"{kind.kind} {item['metadata']['name']}"
-            for each in item.get("webhooks") or ():
-                if bundle := _decoded((each.get("clientConfig") or {}).get("caBundle")):
+            for each in mappings_in(item, "webhooks"):
+                if bundle := _decoded(mapping_in(each, "clientConfig").get("caBundle")):
                     yield name, bundle, "restart the controller that the webhook belongs to"
                     break
 
@@ -95,14 +103,13 @@ def _of_secrets(kube: Kube) -> Iterator[tuple[str, bytes, str]]:
         SECRET, fields="type=kubernetes.io/tls", keep=_without_key
     )
     for item in secrets:
-        metadata = item["metadata"]
-        name = f"Secret {metadata['namespace']}/{metadata['name']}"
-        if pem := _decoded((item.get("data") or {}).get("tls.crt")):
+        name = f"Secret {namespaced_name(item)}"
+        if pem := _decoded(item["data"].get("tls.crt")):
             yield name, pem, f"write a new certificate to the {name}, or let its issuer do so"
 
 
 def _without_key(secret: Object) -> Object:
-    data = secret.get("data") or {}
+    data = mapping_in(secret, "data")
     return {**secret, "data": {name: data[name] for name in ("tls.crt",) if name in data}}
 
 

@@ -397,9 +397,12 @@ def _mirrors(found: Examined) -> Iterator[Finding]:
             message = f"mirror {name} waits for what is stopped: {', '.join(stopped)}"
             yield Finding(f"mirror/{name}", "info", message, f"ucp recreate --env {stopped[0]}")
         else:
-            message = f"mirror {name}: {why(item) or 'not ready'}"
+            reason = why(item) or "not ready"
             advice = "ucp mirror list; ucp logs reconciler"
-            yield Finding(f"mirror/{name}", "error", message, advice)
+            if reason.startswith("SourceMissing:"):
+                core = found.topology.core_cluster
+                advice = f"create the source on {core}, or remove the mirror; ucp mirror list"
+            yield Finding(f"mirror/{name}", "error", f"mirror {name}: {reason}", advice)
 
 
 _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.resource_conditions import kubectl_words
-from k8s_ucp.kube import Object, annotations_of, conditions_of
+from k8s_ucp.kube import Object, annotations_of, conditions_of, mapping_in, mappings_in
 from k8s_ucp.managed.ownership import may_be_foreign
 from k8s_ucp.names import OWNED, PAUSED
 from k8s_ucp.timestamps import parse_stamp
@@ -110,10 +109,9 @@ def _remaining(item: Object) -> str:
 
 def _set_by(item: Object, annotation: str) -> tuple[str, float | None]:
     """(field manager, time) of the last write of an annotation; empty if no manager owns it."""
-    for each in item["metadata"].get("managedFields") or ():
-        metadata: Any = (each.get("fieldsV1") or {}).get("f:metadata") or {}
-        if f"f:{annotation}" in (metadata.get("f:annotations") or {}):
-            return str(each.get("manager", "")), parse_stamp(each.get("time"))
+    for each in mappings_in(item, "metadata", "managedFields"):
+        if f"f:{annotation}" in mapping_in(each, "fieldsV1", "f:metadata", "f:annotations"):
+            return str(each.get("manager", "")), parse_stamp(str(each.get("time") or ""))
     return "", None
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp.inspect.applications import shortened
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, mapping_in, mappings_in
 from k8s_ucp.reconciler.runtime.conditions import find
 
 _STARTING = ("", "ContainerCreating", "PodInitializing")
@@ -39,8 +39,8 @@ class FailingPods:
             workloads.add(name.rpartition("-")[0])
         return any(
             each.get("name") in workloads and each.get("namespace") == self.namespace
-            for each in (item.get("status") or {}).get("resources") or ()
-            if (each.get("health") or {}).get("status", "Healthy") != "Healthy"
+            for each in mappings_in(item, "status", "resources")
+            if mapping_in(each, "health").get("status", "Healthy") != "Healthy"
         )
 
     def __str__(self) -> str:
@@ -55,8 +55,9 @@ class FailingPods:
 
 def owner_of(pod: Object) -> str:
     """Kind and name of its controller; empty for a bare pod."""
-    owners = pod["metadata"].get("ownerReferences") or ()
-    return next((f"{one['kind']} {one['name']}" for one in owners if one.get("controller")), "")
+    owners = mappings_in(pod, "metadata", "ownerReferences")
+    found = (f"{one.get('kind')} {one.get('name')}" for one in owners if one.get("controller"))
+    return next(found, "")
 
 
 def failing(pods: Iterable[Object]) -> list[FailingPods]:
@@ -70,7 +71,7 @@ def failing(pods: Iterable[Object]) -> list[FailingPods]:
         owner = owner_of(each) or f"Pod {metadata['name']}"
         reason = next(_reasons(each, ended=owner.startswith("Job ")), "")
         if reason and not metadata.get("deletionTimestamp"):
-            key = (metadata["namespace"], owner, reason)
+            key = (str(metadata.get("namespace")), owner, reason)
             found[key] = found.get(key, 0) + 1
     return [FailingPods(*key, pods=count) for key, count in sorted(found.items())]
 
@@ -81,7 +82,7 @@ def without_pods(replica_sets: Iterable[Object]) -> list[FailingPods]:
     for each in replica_sets:
         condition = find(each, "ReplicaFailure")
         if condition and condition.get("status") == "True":
-            namespace, name = each["metadata"]["namespace"], each["metadata"]["name"]
+            namespace, name = str(each["metadata"].get("namespace")), each["metadata"]["name"]
             why = _REFUSED.sub("", shortened(str(condition.get("message") or "")))
             found.append(FailingPods(namespace, f"ReplicaSet {name}", why, pods=0))
     return found
@@ -89,27 +90,26 @@ def without_pods(replica_sets: Iterable[Object]) -> list[FailingPods]:
 
 def _reasons(pod: Object, *, ended: bool) -> Iterator[str]:
     """ended: a container that ended with an error counts, too."""
-    status = pod.get("status") or {}
     for each in (
-        *(status.get("initContainerStatuses") or ()),
-        *(status.get("containerStatuses") or ()),
+        *mappings_in(pod, "status", "initContainerStatuses"),
+        *mappings_in(pod, "status", "containerStatuses"),
     ):
-        state = each.get("state") or {}
-        waiting, over = state.get("waiting") or {}, state.get("terminated") or {}
+        waiting = mapping_in(each, "state", "waiting")
+        over = mapping_in(each, "state", "terminated")
         if (reason := str(waiting.get("reason") or "")) not in _STARTING:
             details = _details(each, waiting)
-            yield f"container {each['name']}: {reason}{details and f' ({details})'}"
-        elif ended and status.get("phase") == "Failed" and over.get("exitCode"):
-            yield f"container {each['name']}: {_end(over)}"
+            yield f"container {each.get('name')}: {reason}{details and f' ({details})'}"
+        elif ended and mapping_in(pod, "status").get("phase") == "Failed" and over.get("exitCode"):
+            yield f"container {each.get('name')}: {_end(over)}"
 
 
-def _details(container: dict[str, Any], waiting: dict[str, Any]) -> str:
-    last = (container.get("lastState") or {}).get("terminated")
+def _details(container: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
+    last = mapping_in(container, "lastState", "terminated")
     message = shortened(str(waiting.get("message") or ""))
     shown = "" if _BACK_OFF.search(message) else message
     return "; ".join(filter(None, (_end(last) if last else "", shown)))
 
 
-def _end(terminated: dict[str, Any]) -> str:
+def _end(terminated: Mapping[str, Any]) -> str:
     reason, code = terminated.get("reason"), terminated.get("exitCode")
     return f"{reason}, exit code {code}" if reason else f"exit code {code}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from k8s_ucp.components.pods.component import STATEFUL_SET
 from k8s_ucp.inspect.applications import shortened
 from k8s_ucp.inspect.pods.failures import owner_of
-from k8s_ucp.kube import Kube, Object
+from k8s_ucp.kube import Kube, Object, mapping_in
 from k8s_ucp.reconciler.runtime.conditions import find
 
 NODES = "nodes"
@@ -63,7 +63,7 @@ def unscheduled(pods: Iterable[Object]) -> list[UnscheduledPods]:
     for each in pods:
         condition = find(each, "PodScheduled")
         if condition and condition.get("reason") == "Unschedulable":
-            namespace, name = each["metadata"]["namespace"], each["metadata"]["name"]
+            namespace, name = str(each["metadata"].get("namespace")), each["metadata"]["name"]
             owner = owner_of(each)
             # The part that follows is about preemption.
             message = shortened(str(condition.get("message") or "")).partition(". ")[0].rstrip(".")
@@ -97,6 +97,7 @@ def with_nodes(kube: Kube, pods: UnscheduledPods, environment: str) -> Unschedul
         return pods
     kind, _, name = pods.owner.partition(" ")
     owner = kube.find(STATEFUL_SET, name, pods.namespace) if kind == STATEFUL_SET.kind else None
+    replicas = mapping_in(owner or {}, "spec").get("replicas")
     return replace(
-        pods, environment=environment, replicas=int(owner["spec"]["replicas"]) if owner else 0
+        pods, environment=environment, replicas=replicas if isinstance(replicas, int) else 0
     )

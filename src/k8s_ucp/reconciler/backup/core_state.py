@@ -15,11 +15,13 @@ from k8s_ucp.kube import (
     CONFIG_MAP,
     NAMESPACE,
     SECRET,
+    ApiResource,
     Conflict,
     Kind,
     Kube,
     Object,
     annotations_of,
+    api_groups,
     kinds_in,
     labels_of,
 )
@@ -210,15 +212,15 @@ class CoreState:
     def _managed(self) -> dict[str, Kind]:
         """Kinds of managed resources that the API server serves: {`<kind>.<group>`: kind}."""
         return {
-            f"{kind.kind}.{group['name']}": kind
-            for group in self.kube.request("GET", "/apis")["groups"]
-            if group["name"].endswith(sources.OWNER_GROUPS)
-            for kind in kinds_in(self.kube, group, _is_managed)
+            f"{kind.kind}.{group}": kind
+            for group, versions in api_groups(self.kube).items()
+            if group.endswith(sources.OWNER_GROUPS)
+            for kind in kinds_in(self.kube, versions, _is_managed)
         }
 
 
-def _is_managed(resource: Mapping[str, Any]) -> bool:
-    return "managed" in (resource.get("categories") or ())
+def _is_managed(resource: ApiResource) -> bool:
+    return "managed" in resource.categories
 
 
 def exists_outside(item: Object) -> bool:
@@ -259,5 +261,6 @@ def _key(item: Object) -> str:
 
 
 def _split_key(key: str) -> tuple[str, str | None, str]:
-    kind, namespace, name = key.split("/")
+    # The name of a part of a composite may have slashes.
+    kind, namespace, name = key.split("/", 2)
     return kind, namespace or None, name

@@ -14,9 +14,12 @@ from urllib.request import Request
 
 import pytest
 
-from k8s_ucp.gitops.forge import base, gitea
+from k8s_ucp.gitops.forge import base
 from k8s_ucp.gitops.forge.base import ForgeFailed, Proposal, PullRequest, Site, TooSlow, in_time
 from k8s_ucp.gitops.forge.gitea import Gitea
+from k8s_ucp.gitops.forge.sites import KINDS, open_forge
+from tests.raw_server import endless
+from tests.raw_server import server as raw_server
 from tests.serving import serving
 
 _ENDED = threading.Event()
@@ -56,13 +59,16 @@ def test_a_forge_that_sends_a_byte_now_and_then_is_given_up(
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_response_that_is_too_large_is_refused(
-    dripping: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gitea, "_LARGEST", 2)
-    forge = Gitea(Site("gitea", dripping, "octo/shop"))
-    with pytest.raises(ForgeFailed, match="returned more than 2 bytes"):
-        forge.find("ucp/echo/stage", "main")
+    monkeypatch.setattr(base, "LARGEST", 100_000)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+    with raw_server(endless(head, b" " * 65536)) as (address, _):
+        forge = open_forge(Site(kind, address, "octo/shop", "t"))
+        with pytest.raises(ForgeFailed, match="returned more than 100,000 bytes"):
+            forge.find("ucp/echo/stage", "main")
 
 
 @pytest.mark.parametrize(

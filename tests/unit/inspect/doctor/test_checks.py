@@ -291,8 +291,12 @@ def test_objects_protected_from_pruning_are_a_warning() -> None:
     assert found.next.endswith("demo-core.yaml delete namespace data")
 
 
-def test_a_mirror_that_is_not_ready_is_reported() -> None:
-    condition = {"type": "Ready", "status": "False", "reason": "Refused", "message": "taken"}
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [("Refused", "ucp logs reconciler"), ("SourceMissing", "create the source on demo-core")],
+)
+def test_a_mirror_that_is_not_ready_is_reported(reason: str, advice: str) -> None:
+    condition = {"type": "Ready", "status": "False", "reason": reason, "message": "taken"}
     syncer = {
         "metadata": {"name": "db", "namespace": "ucp-clusters"},
         "spec": {"data": []},
@@ -300,7 +304,8 @@ def test_a_mirror_that_is_not_ready_is_reported() -> None:
     }
     (found,) = findings(examined(syncers=[syncer]))
     assert (found.id, found.severity) == ("mirror/db", "error")
-    assert "Refused: taken" in found.message
+    assert f"{reason}: taken" in found.message
+    assert advice in found.next
 
 
 def test_a_mirror_that_only_lacks_stopped_environments_is_no_error() -> None:

@@ -93,6 +93,21 @@ def test_a_recreated_core_restores_the_external_names_of_the_old_one() -> None:
     assert state(other).restore_external_names(kept) == {KEY}
 
 
+def test_a_part_of_a_composition_may_have_slashes_in_its_name() -> None:
+    part = {"crossplane.io/composition-resource-name": "network/firewall"}
+    old = group("quotes-stage-x7k2p", known_as="sg-1", created=True)
+    old["metadata"]["annotations"] |= part
+    key = f"SecurityGroup.{GROUP}/ucp-clusters/quotes-stage-network/firewall"
+    kept = state(old).collect().external_names
+    assert kept == {key: "sg-1"}
+    assert state().is_deleted(EXTERNAL_NAMES, key)
+    assert not state(old).is_deleted(EXTERNAL_NAMES, key)
+    new = group("quotes-stage-9zzzz")
+    new["metadata"]["annotations"] |= part
+    assert state(new).restore_external_names(kept) == frozenset()
+    assert new["metadata"]["annotations"]["crossplane.io/external-name"] == "sg-1"
+
+
 def test_a_kind_without_the_preferred_version_of_its_group_is_backed_up() -> None:
     firewall = group("quotes-stage-firewall", known_as="sg-1", created=True)
     core = CoreState(cast(Kube, Core(firewall, preferred="v1beta2")), (), ())

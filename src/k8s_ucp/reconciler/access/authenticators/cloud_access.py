@@ -19,11 +19,11 @@ from urllib3.exceptions import HTTPError
 
 from k8s_ucp.clouds import CLOUDS, read_object
 from k8s_ucp.kube import SECRET, Kube, Unreachable
-from k8s_ucp.kube.limits import RequestLimits, bound, bounded
 from k8s_ucp.loopback import is_loopback
 from k8s_ucp.names import CROSSPLANE_NAMESPACE
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.runtime.clock import Clock
+from k8s_ucp.responses.limits import RequestLimits, bound, bounded
 
 NAMESPACE = CROSSPLANE_NAMESPACE
 KEY = "creds"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from k8s_ucp.kube import (
@@ -18,9 +19,10 @@ from k8s_ucp.kube import (
     Object,
     Unreachable,
     annotations_of,
+    api_groups,
+    api_resources,
     labels_of,
     namespaced_name,
-    versions_in,
 )
 
 WORKERS = 2
@@ -116,20 +118,12 @@ def read_versions(before: ClusterInventory) -> dict[str, str]:
 def _served(kube: Kube) -> dict[str, dict[str, Kind]]:
     """Kind -> version -> its path, of kinds whose objects can be listed."""
     found: dict[str, dict[str, Kind]] = {}
-    for root in _roots(kube):
-        version = root.removeprefix("/apis/").removeprefix("/api/")
-        for each in kube.request("GET", root)["resources"]:
-            if "list" in each["verbs"] and "/" not in each["name"]:
-                kind = Kind(version, each["kind"], each["name"], each["namespaced"])
-                name = ".".join(filter(None, (kind.plural, kind.group)))
-                found.setdefault(name, {})[version.rpartition("/")[2]] = kind
+    for version in ("v1", *chain.from_iterable(api_groups(kube).values())):
+        for each in api_resources(kube, version):
+            if "list" in each.verbs:
+                name = ".".join(filter(None, (each.kind.plural, each.kind.group)))
+                found.setdefault(name, {})[version.rpartition("/")[2]] = each.kind
     return found
-
-
-def _roots(kube: Kube) -> Iterator[str]:
-    yield "/api/v1"
-    for group in kube.request("GET", "/apis")["groups"]:
-        yield from (f"/apis/{each}" for each in versions_in(group))
 
 
 def _items(kube: Kube, name: str, kind: Kind) -> dict[str, Item] | str:
