@@ -29,6 +29,8 @@ LOOKS, BETWEEN_LOOKS = 60, 0.25
 `ps` and `inspect`; one that is being created is listed while its volumes are filled, but can't be
 inspected yet."""
 ASK_SECONDS = 20.0
+LARGEST = 16_000_000
+"""Characters that a command may print; a privileged pod can change what programs in a node do."""
 STOP_SECONDS = 10
 """Grace period for a node to stop; etcd loses nothing even if it is killed."""
 
@@ -95,8 +97,9 @@ class ContainerEngine:
 
     def run(self, *arguments: str, timeout: float = ASK_SECONDS, stdin: str | None = None) -> str:
         """Run a command and return its stdout. Raises UcpError with advice, DeadlineExceeded."""
+        argv = [self.name, *arguments]
         try:
-            return process.run([self.name, *arguments], timeout=timeout, stdin=stdin)
+            return process.run(argv, timeout=timeout, stdin=stdin, output=LARGEST)
         except CommandFailed as error:
             raise self._explained(error) from error
         except DeadlineExceeded as error:

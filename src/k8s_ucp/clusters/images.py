@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_NAMED = re.compile(r'^(\s*(?:- )?image: *)(["\']?)([^\s"\']+)\2[ \t]*$', re.M)
+_NAMED = re.compile(r'^([ \t]*(?:- )?image: *)(["\']?)([^\s"\']+)\2[ \t]*$', re.M)
 
 
 def named_in(text: str) -> list[str]:

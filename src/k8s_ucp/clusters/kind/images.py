@@ -18,6 +18,7 @@ from k8s_ucp.clusters.kind import program as kind_program
 from k8s_ucp.clusters.kind.node_import import import_archive
 from k8s_ucp.clusters.kind.nodes import KindNodes, absent
 from k8s_ucp.clusters.kind.program import KindProgram
+from k8s_ucp.kube import mapping_in
 from k8s_ucp.workspace import make_private_folder
 
 SECONDS = 600.0
@@ -54,7 +55,7 @@ class KindImages:
         if not nodes:
             raise absent(cluster)
         note = self._nodes.read_note(nodes[0]) or {}
-        loaded = note.get("images") or {}
+        loaded = mapping_in(note, "images")
         wanted = {
             image: content
             for image, content in self._here(images).items()
@@ -84,11 +85,11 @@ class KindImages:
         record.
         """
         wanted = {str(each): kind_program.fingerprint(each) for each in archives}
-        loaded = note.get("archives")
-        if loaded == wanted:
+        if note.get("archives") == wanted:
             return
+        loaded = mapping_in(note, "archives")
         for path, known in wanted.items():
-            if (loaded or {}).get(path) != known:
+            if loaded.get(path) != known:
                 report(f"loading images of {Path(path).name}")
                 self._copy(nodes, Path(path), timeout=timeout)
         before_note()

@@ -54,7 +54,8 @@ def import_archive(
 def snapshotter_of(config: Mapping[str, Any]) -> str | None:
     """Snapshotter of pods' images in containerd's configuration; None if there is none."""
     found: Any = config.get("plugins")
-    for name in _PLUGINS.get(min(int(config.get("version") or 0), 3), ("",)):
+    version = config.get("version")
+    for name in _PLUGINS.get(min(version, 3) if isinstance(version, int) else 0, ("",)):
         found = found.get(name) if isinstance(found, Mapping) else None
     snapshotter = found.get("snapshotter") if isinstance(found, Mapping) else None
     return snapshotter if isinstance(snapshotter, str) and snapshotter else None

@@ -18,6 +18,7 @@ from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
 from k8s_ucp.kube import NODE, Kind, Kube, KubeError, conditions_of
 from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.workspace import cache_folder
+from k8s_ucp.workspace.records import parse_json
 
 NOTE = "/kind/k8s-ucp.json"
 """File in the node, written as the last step of a creation."""
@@ -139,7 +140,7 @@ class KindNodes:
         if answer != PRESENT:
             raise _unreadable_note(node, f"unexpected output {output[:80]!r}")
         try:
-            found = json.loads(text)
+            found = parse_json(text)
         except ValueError:
             found = None
         # A note without content still proves that the cluster was complete, but not what was
@@ -198,8 +199,15 @@ class KindNodes:
             text = self._engine.execute(node, "cat", ADMIN)
             version = self._engine.execute(node, "cat", VERSION).strip()
         except CommandFailed as error:
-            raise UcpError(f"cluster {node.cluster} is still being created") from error
-        found = (dict(yaml_io.load(text)), version)
+            raise UcpError(
+                f"cluster {node.cluster} is still being created", next="ucp status"
+            ) from error
+        try:
+            found = (dict(yaml_io.load(text)), version)
+            kubeconfig(node.cluster, found[0], "")
+        except (yaml_io.YAMLError, ValueError, TypeError, LookupError) as error:
+            # kubeadm may still be writing it, or a privileged pod has changed it.
+            raise UcpError(f"node {node.name} has no valid {ADMIN}", next="ucp status") from error
         with self._lock:
             self._known[node.id] = found
         return found
@@ -234,7 +242,7 @@ def _not_ready(config: dict[str, Any]) -> str | None:
     try:
         for node in kube.list_all(NODE):
             for each in conditions_of(node):
-                if each["type"] == "Ready" and each["status"] != "True":
+                if each.get("type") == "Ready" and each.get("status") != "True":
                     return f"node {node['metadata']['name']}: {each.get('message') or 'not ready'}"
     except KubeError as error:
         return error.message

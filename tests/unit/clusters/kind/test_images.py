@@ -137,6 +137,17 @@ def test_an_image_that_changed_after_it_was_saved_is_saved_again(machine: Machin
     assert machine.files() == []
 
 
+def test_a_note_with_other_content_counts_as_one_without_images(machine: Machine) -> None:
+    machine.nodes.there, machine.nodes.note = True, {"images": ["a:1"], "archives": "none"}
+    machine.load("a:1")
+    assert machine.program.loaded == ["a:1"]
+    archive = machine.folder / "more.tar"
+    archive.write_text("more")
+    nodes, note = machine.nodes.of(), machine.nodes.note
+    machine.images.load_archives(nodes, note, [archive], lambda line: None, timeout=1)
+    assert machine.program.loaded == ["a:1", "more"]
+
+
 def test_archives_of_an_interrupted_start_are_deleted(machine: Machine) -> None:
     machine.save("a:1")
     machine.engine.images.clear()
@@ -179,6 +190,8 @@ def test_kind_loads_an_archive_that_containerd_fails_to_import(machine: Machine)
         (CONFIGURED.replace("native", ""), None),
         ("version = 3\n", None),
         ("plugins = 3\n", None),
+        ("version = 'new'\n", None),
+        ("version = [3]\n", None),
     ],
 )
 def test_the_snapshotter_is_read_from_the_containerd_config(

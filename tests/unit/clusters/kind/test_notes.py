@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.cluster_provider import ClusterRequest, Reach
 from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode, EngineInfo
 from k8s_ucp.clusters.kind import provider as kind
 from k8s_ucp.clusters.kind.nodes import KindNodes
@@ -31,6 +31,10 @@ from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
 
 NAME = "demo-core"
 REQUEST = ClusterRequest(NAME)
+ADMIN = {
+    "clusters": [{"cluster": {"certificate-authority-data": "QQ=="}}],
+    "users": [{"user": {"client-certificate-data": "QQ==", "client-key-data": "QQ=="}}],
+}
 
 
 class Engine(ContainerEngine):
@@ -132,7 +136,32 @@ def test_a_cluster_whose_note_cannot_be_read_is_kept(
     assert not engine.removed
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"archives": '])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "clusters: [",
+        "[]",
+        "clusters: []",
+        "clusters: [{cluster: {}}]",
+        "clusters: a\nusers: b",
+        "clusters: [{cluster: {certificate-authority-data: QQ==}}]\nusers: [{user: []}]",
+        "users: " + "[" * 300,
+    ],
+)
+def test_a_damaged_admin_kubeconfig_is_reported_and_read_again(engine: Engine, text: str) -> None:
+    config = engine.root / "etc/kubernetes/admin.conf"
+    config.write_text(text)
+    nodes = KindNodes(engine, "us")
+    state = nodes.state(NAME)
+    assert state.running
+    assert "has no valid /etc/kubernetes/admin.conf" in state.message
+    config.write_text(json.dumps(ADMIN))
+    found = nodes.config(engine.nodes()[0], Reach.MACHINE)
+    assert found["users"][0]["user"] == ADMIN["users"][0]["user"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"archives": ', "[" * 2000])
 def test_a_truncated_note_still_proves_that_the_cluster_was_complete(
     engine: Engine, provider: KindProvider, begun: Path, text: str
 ) -> None:
