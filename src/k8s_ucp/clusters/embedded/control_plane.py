@@ -184,6 +184,11 @@ class ControlPlaneLifecycle:
 def existing(folder: ClusterFolder) -> Record:
     """The record of a cluster. Raises UcpError if there is none."""
     name, record = folder.name, folder.record()
+    if record is None and folder.root.exists():
+        raise UcpError(
+            f"the embedded cluster {name} is still being created, or its creation was interrupted",
+            next="ucp status; if nothing creates it: ucp start",
+        )
     if record is None:
         raise UcpError(f"the embedded cluster {name} does not exist", next="ucp start")
     return record

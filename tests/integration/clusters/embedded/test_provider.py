@@ -218,6 +218,9 @@ def test_interrupted_creation_is_started_anew(
     state = provider.state("one")
     assert (state.exists, state.ready) == (True, False)
     assert "interrupted" in state.message
+    with pytest.raises(UcpError, match="still being created") as caught:
+        provider.kubeconfig("one")
+    assert str(caught.value.next).startswith("ucp status")
     assert provider.names() == ["one"]
     made(provider, "one")
     assert not [each for each in old if is_running(each)]
