@@ -32,7 +32,8 @@ if [ -n "$result" ]; then
 import json, sys
 result = json.loads(sys.argv[1])
 for name in ("status", "commit", "pr"):
-    print(f"{name}={result.get(name) or str()}")
+    words = str(result.get(name) or "").split()
+    print(f"{name}=" + " ".join(words))
 print(f"result={json.dumps(result)}")
 ' "$result" >> "$GITHUB_OUTPUT"
 fi

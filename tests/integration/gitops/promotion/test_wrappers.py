@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -125,6 +126,24 @@ def test_inputs_of_a_workflow_are_never_executed(
         assert "not a valid tag" in result.err
         assert not (tmp_path / "evil").exists()
         assert "status=" not in result.out
+
+
+def test_an_output_of_the_action_can_not_set_another(
+    repository: AppRepository, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """A forge may send any text as the URL of a pull request."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    answer = {"status": "gated", "pr": "https://example.org/1\nstatus=promoted"}
+    (tools / "answer").write_text(json.dumps(answer))
+    (tools / "ucp").write_text(f"#!/bin/sh\ncat '{tools}/answer'\n")
+    (tools / "ucp").chmod(0o755)
+    with_tools = {**environment, "PATH": f"{tools}:{environment['PATH']}"}
+    done = run_action(wanted(repository, tag="1.0.0"), with_tools, tmp_path)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[:3] == ["status=gated", "commit=", "pr=https://example.org/1 status=promoted"]
+    assert len(lines) == 4
 
 
 @pytest.mark.parametrize(
