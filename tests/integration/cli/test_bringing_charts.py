@@ -203,6 +203,21 @@ def test_values_that_set_a_version_are_reported_as_helm_renders_them(
     assert "can't change example.org/api: no value of the chart is its version" in words
 
 
+def test_values_are_reported_although_their_schema_refuses_more_tags(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    files = web_files("1.0.0")
+    files["values.yaml"] = "image: {repository: example.org/web}\nreplicas: 1\nrelease: 2.0.0\n"
+    files["values.schema.json"] = json.dumps(
+        {"properties": {"image": {"properties": {"repository": {}}, "additionalProperties": False}}}
+    )
+    files["templates/deployment.yaml"] = files["templates/deployment.yaml"].replace(
+        "{{ .Values.image.tag }}", "{{ .Values.release }}"
+    )
+    said = ucp(workspace, "app", "add", "web", str(write(tmp_path / "web", files)), "--dry-run")
+    assert "targets: [{image: example.org/web, path: release}]" in " ".join(said.split())
+
+
 def test_values_files_of_environments_and_generated_passwords_are_reported(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:

@@ -52,6 +52,7 @@ from k8s_ucp.gitops.promotion.decision import Intent
 from k8s_ucp.gitops.promotion.health import HealthGate, application_reader, find_kubeconfig
 from k8s_ucp.gitops.promotion.order import Order
 from k8s_ucp.gitops.promotion.overlay import check_name
+from k8s_ucp.gitops.promotion.targets.kinds import split_reference
 from k8s_ucp.gitops.promotion.targets.versions import (
     parse_chart_version,
     parse_digest,
@@ -174,10 +175,17 @@ def _intent(
 
 
 def _images(words: Sequence[str]) -> dict[str, Pin]:
-    for word in words:
-        if not word.rpartition("=")[0]:
-            raise UsageError(f"--image {word!r} is not a valid NAME=TAG", next="--image NAME=TAG")
-    return _by_name("--image", words, parse_version)
+    return _by_name("--image", [_named_tag(word) for word in words], parse_version)
+
+
+def _named_tag(word: str) -> str:
+    """NAME=TAG, also for NAME:TAG and NAME@DIGEST, as builds print an image."""
+    if word.rpartition("=")[0]:
+        return word
+    name, pin = split_reference(word) or ("", NO_PIN)
+    if not pin:
+        raise UsageError(f"--image {word!r} is not a valid NAME=TAG", next="--image NAME=TAG")
+    return f"{name}={pin}"
 
 
 def _by_name(flag: str, words: Sequence[str], parse: Callable[[str], Pin]) -> dict[str, Pin]:

@@ -8,7 +8,8 @@ parsed and compared with the intended change before it is returned.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import chain, islice, repeat
 
 from k8s_ucp.gitops.manifests.image_edit import (
     LINE_BREAK,
@@ -145,12 +146,69 @@ def set_value(text: str, path: Path, value: str, where: str, document: int = 0) 
             raise NotEditable(f"{what}: the document is empty")
         return _proven(text, _appended(text, path, value, what), path, value, where, document)
     parent, rest = _deepest(root, path, what)
-    _refuse_shared(roots, root, path, what)
-    if len(rest) == 1 and (pair := parent.own(str(rest[0]))):
-        edits = rewrite_value(text, pair, str(rest[0]), value, what)
-    else:
-        edits = [_insert(text, parent, _keys(rest, what), value)]
-    return _proven(text, splice(text, edits), path, value, where, document)
+    _refuse_shared(_aliases(roots), root, path, what)
+    if len(rest) == 1 and parent.own(str(rest[0])):
+        return _replaced(text, {(document, path): value}, where)
+    edit = _insert(text, parent, _keys(rest, what), value)
+    return _proven(text, splice(text, [edit]), path, value, where, document)
+
+
+DocumentPath = tuple[int, Path]
+"""(position of the document, path in it)."""
+
+
+def set_values(text: str, values: Mapping[DocumentPath, str], where: str) -> str:
+    """Set strings at several paths of a file: the new text. Raises NotEditable.
+
+    Those that exist are replaced at once: parsing the file for each of hundreds takes minutes.
+    """
+    roots = read_documents(text, where)
+    existing = {
+        place: value
+        for place, value in values.items()
+        if node_at(next(iter(roots[place[0] :]), None), place[1]) is not None
+    }
+    text = _replaced(text, existing, where)
+    for (document, path), value in values.items():
+        if (document, path) not in existing:
+            text = set_value(text, path, value, where, document)
+    return text
+
+
+def _replaced(text: str, values: Mapping[DocumentPath, str], where: str) -> str:
+    """The text with other strings at existing paths. Raises NotEditable."""
+    roots = read_documents(text, where)
+    used = _aliases(roots)
+    edits: list[TextEdit] = []
+    wanted: dict[int, str] = {}
+    for (document, path), value in values.items():
+        what = f"{where}, {path_text(path)}"
+        parent, rest = _deepest(roots[document], path, what)
+        _refuse_shared(used, roots[document], path, what)
+        pair = parent.own(str(rest[0]))
+        if len(rest) > 1 or pair is None:
+            raise NotEditable(f"{what} is not the path of a key")
+        edits += rewrite_value(text, pair, str(rest[0]), value, what)
+        wanted[id(pair[1])] = value
+    new = splice(text, edits)
+    after = read_documents(new, where)
+    if len(roots) != len(after) or not all(map(_is_same, roots, after, repeat(wanted))):
+        paths = ", ".join(path_text(path) for _, path in islice(values, 3))
+        raise NotEditable(f"{where}: {paths} can't be edited automatically", next="edit it by hand")
+    return new
+
+
+def _is_same(old: YamlNode, new: YamlNode, wanted: Mapping[int, str]) -> bool:
+    """The trees are equal, except for nodes that have the wanted string. wanted: by node's id."""
+    if id(old) in wanted:
+        return new.kind == "scalar" and new.value == wanted[id(old)]
+    olds = [*chain.from_iterable(old.pairs), *old.items]
+    news = [*chain.from_iterable(new.pairs), *new.items]
+    return (
+        old.own_shape() == new.own_shape()
+        and len(olds) == len(news)
+        and all(map(_is_same, olds, news, repeat(wanted)))
+    )
 
 
 def _child(node: YamlNode, part: str | int) -> YamlNode | None:
@@ -178,9 +236,16 @@ def _deepest(root: YamlNode, path: Path, what: str) -> tuple[YamlNode, Path]:
     raise AssertionError("a path has at least one part")
 
 
-def _refuse_shared(roots: Sequence[YamlNode], root: YamlNode, path: Path, what: str) -> None:
-    """Raise NotEditable if an alias uses the value elsewhere, because that would change too."""
-    used = {node.value for each in roots for node in each.walk() if node.kind == "alias"}
+def _aliases(roots: Sequence[YamlNode]) -> set[str]:
+    """The anchors that aliases refer to."""
+    return {node.value for each in roots for node in each.walk() if node.kind == "alias"}
+
+
+def _refuse_shared(used: Container[str], root: YamlNode, path: Path, what: str) -> None:
+    """Raise NotEditable if an alias uses the value elsewhere, because that would change too.
+
+    used: the anchors that aliases refer to.
+    """
     for node in _way(root, path):
         if node.kind != "alias" and node.anchor in used:
             raise NotEditable(

@@ -69,17 +69,18 @@ class YamlNode:
         for item in self.items:
             yield from item.walk()
 
+    def own_shape(self) -> tuple[str, ...]:
+        """The content without positions, and without keys, values and items."""
+        style = self.style if self.kind == "scalar" else ""
+        return self.kind, self.value, self.anchor, self.tag, style
+
     def shape(self, mapping: YamlNode, without: Container[str]) -> object:
         """The content without positions, and without some keys of `mapping`.
 
         Equal shapes mean equal documents.
         """
         return (
-            self.kind,
-            self.value,
-            self.anchor,
-            self.tag,
-            self.style if self.kind == "scalar" else "",
+            *self.own_shape(),
             tuple(
                 (key.shape(mapping, without), value.shape(mapping, without))
                 for key, value in self.pairs

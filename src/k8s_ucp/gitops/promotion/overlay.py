@@ -203,8 +203,7 @@ def written(
         return found
 
     for name, pin in pins.items():
-        for location in overlay.target(name).locations:
-            texts |= write(location, text, pin, overlay.folder)
+        texts |= write(overlay.target(name).locations, text, pin, overlay.folder)
     changed = {name: new.encode() for name, new in texts.items()}
     writes = {
         f"{overlay.folder}/{name}": new

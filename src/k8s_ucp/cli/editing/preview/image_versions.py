@@ -11,7 +11,7 @@ from k8s_ucp.errors import UcpError, some_of
 if TYPE_CHECKING:
     from k8s_ucp.cli.editing.preview.builds import ChartRenderer
     from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
-    from k8s_ucp.gitops.promotion.targets.probe import Subcharts
+    from k8s_ucp.gitops.promotion.targets.probe import Probe, Subcharts
     from k8s_ucp.gitops.render.inputs import Rendered
 
 _SHOWN = 4
@@ -134,11 +134,20 @@ def unset_images(
 
     folder = EnvironmentFolder(_RenderedFiles(rendered.apps), f"apps/{name}/overlays/{environment}")
     now = list(images(list(items)))
+
+    def attempt(*, with_unset_tags: bool) -> tuple[Probe, list[str]]:
+        tried = probe(values, targets, now, subcharts, with_unset_tags=with_unset_tags)
+        return tried, list(images(list(again(tried.values)))) if tried.paths else now
+
     try:
         found, values = find_targets(folder, environment), read_values(folder, environment)
         targets = [each for each in found.targets if each.kind == "image"] if found else []
-        tried = probe(values, targets, now, _subcharts(folder))
-        after = list(images(list(again(tried.values)))) if tried.paths else now
+        subcharts = _subcharts(folder)
+        try:
+            tried, after = attempt(with_unset_tags=True)
+        except UcpError:
+            # The schema of the values knows no such tag.
+            tried, after = attempt(with_unset_tags=False)
     except (NotEditable, UcpError):
         # Nothing is known then; the promotion reports what it can't change.
         return

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.image_edit import Pin, read_images
-from k8s_ucp.gitops.manifests.value_edit import node_at, text_at
-from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
+from k8s_ucp.gitops.manifests.value_edit import Path, node_at, text_at
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode
 from k8s_ucp.gitops.promotion.targets.config import Named
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
 from k8s_ucp.gitops.promotion.targets.helm import (
@@ -27,6 +28,7 @@ from k8s_ucp.gitops.promotion.targets.kinds import (
     KustomizeImage,
     Target,
     Version,
+    common,
 )
 from k8s_ucp.gitops.promotion.targets.manifests import find_containers, image_targets, target_of
 
@@ -74,10 +76,14 @@ def is_read(name: str) -> bool:
 def _kustomized(folder: EnvironmentFolder, file: str, named: Sequence[Named]) -> tuple[Target, ...]:
     root = folder.tree(file)
     listed = node_at(root, ("helmCharts",))
-    charts = [
-        _version(text_at(item, ("name",)) or "", file, ("helmCharts", index, "version"), folder)
-        for index, item in enumerate(listed.items if listed else ())
-    ]
+    charts = _listed_charts(
+        [
+            _Listed(item, ("helmCharts", index, "version"), "releaseName")
+            for index, item in enumerate(listed.items if listed else ())
+        ],
+        folder,
+        file,
+    )
     named_images = [each for each in named if not each.chart]
     only_charts = (charts or len(named_images) < len(named)) and not node_at(root, ("images",))
     images: list[Target] = []
@@ -85,7 +91,7 @@ def _kustomized(folder: EnvironmentFolder, file: str, named: Sequence[Named]) ->
         images = _kustomize_images(folder, file)
     if named_images:
         images = _images_named(
-            named_images, images, lambda each: read_file(folder, each.file or file)
+            named_images, images, lambda each: read_file(folder, each.file or file, each.paths)
         )
     return (*images, *_charts(charts, named, folder, file))
 
@@ -126,9 +132,14 @@ def _chart(folder: EnvironmentFolder, env: str, named: Sequence[Named]) -> tuple
     )
     if named_images:
         images = _images_named(
-            named_images, images, lambda each: read_file(folder, each.file) if each.file else values
+            named_images,
+            images,
+            lambda each: read_file(folder, each.file, each.paths) if each.file else values,
         )
-    charts = [_copied(folder, named), *_dependencies(folder)]
+    copied, charts = _copied(folder, named), _dependencies(folder)
+    # No chart depends on itself: one with the name of its dependency only adds values to it.
+    if all(each.name != copied.name for each in charts):
+        charts = [copied, *charts]
     return (*images, *_charts(charts, named, folder, CHART_FILE))
 
 
@@ -147,7 +158,8 @@ def _plain(folder: EnvironmentFolder, named: Sequence[Named]) -> list[Target]:
                     f"the path of {entry.name} in .promotion.yaml has no file",
                     next=f"name a file of {folder.path}: {{image: {entry.name}, file: NAME, …}}",
                 )
-            found.append(value_target(read_file(folder, entry.file), entry.name, entry.paths))
+            values = read_file(folder, entry.file, entry.paths)
+            found.append(value_target(values, entry.name, entry.paths))
             continue
         same = [
             container
@@ -184,16 +196,41 @@ def _dependencies(folder: EnvironmentFolder) -> list[Target]:
         beside = any(each == name or each.startswith(f"{name}-") for each in vendored)
         remote = "://" in (text_at(item, ("repository",)) or "")
         if remote and not beside and "Chart.lock" not in names:
-            path = ("dependencies", index, "version")
-            found.append(_version(name, CHART_FILE, path, folder))
-    return found
+            found.append(_Listed(item, ("dependencies", index, "version"), "alias"))
+    return _listed_charts(found, folder, CHART_FILE)
 
 
-def _version(
-    name: str, file: str, path: tuple[str | int, ...], folder: EnvironmentFolder
-) -> Target:
-    version = text_at(folder.tree(file), path) or ""
-    return Target(CHART + name, "chart", Pin(tag=version), (Version(file, path),))
+@dataclass(frozen=True)
+class _Listed:
+    """A chart in a list. path: of its version. second: key that distinguishes uses of a chart."""
+
+    item: YamlNode
+    path: Path
+    second: str
+
+    @property
+    def name(self) -> str:
+        return text_at(self.item, ("name",)) or ""
+
+
+def _listed_charts(listed: Sequence[_Listed], folder: EnvironmentFolder, file: str) -> list[Target]:
+    """One target per chart; charts that are listed several times have their second name.
+
+    Those that also lack a second name change together.
+    """
+    names = Counter(each.name for each in listed)
+    paths: dict[tuple[str, str], list[Path]] = {}
+    for each in listed:
+        second = text_at(each.item, (each.second,)) if names[each.name] > 1 else ""
+        paths.setdefault((each.name, second or each.name), []).append(each.path)
+    return [_version(name, file, places, folder) for (_, name), places in paths.items()]
+
+
+def _version(name: str, file: str, paths: Sequence[Path], folder: EnvironmentFolder) -> Target:
+    root = folder.tree(file)
+    pins = [Pin(tag=text_at(root, path) or "") for path in paths]
+    locations = tuple(Version(file, path) for path in paths)
+    return Target(CHART + name, "chart", common(pins), locations)
 
 
 def _charts(
@@ -205,7 +242,7 @@ def _charts(
     charts = []
     for each in named_charts:
         if each.paths:
-            charts.append(_version(each.name, each.file or file, each.paths[0], folder))
+            charts.append(_version(each.name, each.file or file, each.paths[:1], folder))
         else:
             charts += [chart for chart in found if chart.short == each.name]
     return charts

@@ -61,6 +61,8 @@ class Values:
     """The file to which an environment's values are added."""
     parameters: dict[str, int]
     """Parameters that `.argocd-source.yaml` sets, which override all: {path: position}."""
+    document: int = 0
+    """Position of the document in a single file."""
 
     def effective(self, path: Path) -> Sequence[_Layer]:
         """The layers that a path is read from. Helm doesn't merge lists: the last one replaces
@@ -190,7 +192,7 @@ def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin
             raise NotEditable(f"{path_text(path)}: {text!r} is not an image")
         image, pin = parts or (name, NO_PIN)
         file, inside = values.location(path)
-        location = Reference(file, inside, image, list_file=values.list_file(path))
+        location = Reference(file, inside, image, values.document, list_file=values.list_file(path))
         return location, pin, image
     file, inside = values.location(path)
     digest = _digest_path(values, path)
@@ -201,7 +203,7 @@ def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin
     lists = values.list_file(path)
     # With a digest in the chart's own values, its templates may not know a tag.
     only = text is None and bool(digest) and bool(text_at(values.layers[0].root, digest))
-    value = Value(file, inside, digest_file, digest_inside, current, only, list_file=lists)
+    value = Value(file, inside, digest_file, digest_inside, current, only, lists, values.document)
     return value, value_pin(text or "", current), _repository(values, path)
 
 
@@ -274,6 +276,13 @@ def candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
         yield from candidates(item, (*path, index))
 
 
+def lacks_version(key: str, node: YamlNode) -> bool:
+    """The value names an image and has no version: charts may support a tag that isn't set."""
+    texts = {name.value: each.resolved() for name, each in node.pairs if name.kind == "scalar"}
+    named = _IMAGE.fullmatch(key) and any(map(_names_image, map(texts.get, _REPOSITORY)))
+    return bool(named) and texts.keys().isdisjoint(("tag", "digest", "version"))
+
+
 def _is_in_images(path: Path, text: str) -> bool:
     """The value is an image with its version, in a mapping of images or one below it.
 
@@ -298,14 +307,23 @@ def _has_version(node: YamlNode | None) -> bool:
     return parts is not None and parts[1] != NO_PIN
 
 
-def read_file(folder: EnvironmentFolder, name: str) -> Values:
-    """The values of a single file. Raises NotEditable if it is missing or has several documents."""
+def read_file(folder: EnvironmentFolder, name: str, paths: Sequence[Path]) -> Values:
+    """The values of a single file, in the document that has the paths. Raises NotEditable."""
     text = folder.text(name)
     if text is None:
         raise NotEditable(f"{folder.path} has no file {name}")
-    if len(read_documents(text, f"{folder.path}/{name}")) > 1:
+    roots = read_documents(text, f"{folder.path}/{name}")
+    places = [
+        index
+        for index, root in enumerate(roots)
+        if all(node_at(root, path) is not None for path in paths)
+    ]
+    if len(roots) > 1 and len(places) != 1:
+        where = " and ".join(map(path_text, paths))
         raise NotEditable(
-            f"{folder.path}/{name} contains several YAML documents",
-            next="name the container instead of the path",
+            f"{folder.path}/{name} has {where} in {len(places)} of {len(roots)} YAML documents",
+            next="move the document to its own file, or name the container instead of the path",
         )
-    return Values((_Layer(name, folder.tree(name)),), name, {})
+    document = places[0] if len(roots) > 1 else 0
+    root = roots[document] if roots else None
+    return Values((_Layer(name, root),), name, {}, document)

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from k8s_ucp.gitops.manifests.image_edit import DIGEST, NO_PIN, TAG, Pin, set_pin
-from k8s_ucp.gitops.manifests.value_edit import Path, path_text, set_value, text_at, with_list
+from k8s_ucp.gitops.manifests.value_edit import (
+    DocumentPath,
+    Path,
+    path_text,
+    set_value,
+    set_values,
+    text_at,
+    with_list,
+)
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, read_documents
 
 Texts = Callable[[str], str]
@@ -40,6 +48,8 @@ class Value:
     """The chart sets a digest and no tag, so it may not support one."""
     list_file: str = ""
     """The file whose list has the value, if `file` doesn't have that list yet."""
+    document: int = 0
+    """Position of the document with the tag and the digest."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +84,10 @@ class ChartFiles:
 VersionLocation = KustomizeImage | Value | Reference | Version | ChartFiles
 
 
+_MOST_PLACES = 10
+"""Maximum number of places that a message names; an image can be in hundreds."""
+
+
 @dataclass(frozen=True)
 class Target:
     """What a promotion can change: one image or chart of an environment.
@@ -92,9 +106,9 @@ class Target:
     @property
     def location_text(self) -> str:
         """Where the version is; "" for a kustomization's images, which is usual."""
-        return ", ".join(
-            dict.fromkeys(each for location in self.locations if (each := _described(location)))
-        )
+        places = [*dict.fromkeys(filter(None, map(_described, self.locations)))]
+        more = len(places) - _MOST_PLACES
+        return ", ".join(places[:_MOST_PLACES]) + (f" and {more} more" if more > 0 else "")
 
     @property
     def short(self) -> str:
@@ -155,14 +169,38 @@ def split_reference(text: str) -> tuple[str, Pin] | None:
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]*")
 
 
-def write(location: VersionLocation, text: Texts, pin: Pin, folder: str) -> dict[str, str]:
-    """New texts of the files that change if this location gets the version. Raises NotEditable."""
+def write(
+    locations: Sequence[VersionLocation], text: Texts, pin: Pin, folder: str
+) -> dict[str, str]:
+    """New texts of the files that change if these locations get the version. Raises NotEditable."""
+    texts: dict[str, str] = {}
+
+    def current(file: str) -> str:
+        return texts[file] if file in texts else text(file)
+
+    references: dict[str, dict[DocumentPath, str]] = {}
+    for each in locations:
+        if isinstance(each, Reference) and not each.list_file:
+            place = each.document, each.path
+            references.setdefault(each.file, {})[place] = _image_text(each, pin)
+        else:
+            texts |= _write(each, current, pin, folder)
+    for file, values in references.items():
+        texts[file] = set_values(current(file), values, f"{folder}/{file}")
+    return texts
+
+
+def _image_text(location: Reference, pin: Pin) -> str:
+    tag = f":{pin.tag}" if pin.tag else ""
+    return f"{location.name}{tag}" + (f"@{pin.digest}" if pin.digest else "")
+
+
+def _write(location: VersionLocation, text: Texts, pin: Pin, folder: str) -> dict[str, str]:
     where = f"{folder}/{location.file}"
     if isinstance(location, KustomizeImage):
         return {location.file: set_pin(text(location.file), location.name, pin, where)}
     if isinstance(location, Reference):
-        value = location.name + (f":{pin.tag}" if pin.tag else "")
-        value += f"@{pin.digest}" if pin.digest else ""
+        value = _image_text(location, pin)
         before = _with_list(text(location.file), location.path, location, text, folder)
         return {location.file: set_value(before, location.path, value, where, location.document)}
     if isinstance(location, Version):
@@ -190,9 +228,9 @@ def _write_value(location: Value, text: Texts, pin: Pin, folder: str) -> dict[st
         where = f"{folder}/{file}"
         before = texts.get(file, text(file))
         roots = read_documents(before, where)
-        if text_at(roots[0] if roots else None, path) != value:
+        if text_at(roots[location.document] if roots else None, path) != value:
             before = _with_list(before, path, location, text, folder)
-            texts[file] = set_value(before, path, value, where)
+            texts[file] = set_value(before, path, value, where, location.document)
 
     if pin.digest and not location.digest_path:
         raise NotEditable(

@@ -57,10 +57,11 @@ def image_targets(containers: Sequence[Container]) -> list[Target]:
         parts: dict[tuple[str, str], list[Container]] = {}
         for each in same:
             parts.setdefault((each.location.file, each.name), []).append(each)
-        found += [
-            target_of(f"{name} ({container} in {file})", part, f"file: {file}, container: ")
-            for (file, container), part in parts.items()
-        ]
+        for (file, container), part in parts.items():
+            # Knative's containers need no name.
+            where = f"{container} in {file}" if container else f"in {file}"
+            key = "container: " if container else ""
+            found.append(target_of(f"{name} ({where})", part, f"file: {file}, {key}"))
     return found
 
 

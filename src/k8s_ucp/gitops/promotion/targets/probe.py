@@ -16,7 +16,12 @@ from typing import Any
 from k8s_ucp.gitops.manifests.images_and_ports import split_image
 from k8s_ucp.gitops.manifests.value_edit import Path, node_at, path_text, scalar_text
 from k8s_ucp.gitops.manifests.yaml_tree import YamlNode
-from k8s_ucp.gitops.promotion.targets.helm import DEEPEST, Values, candidates
+from k8s_ucp.gitops.promotion.targets.helm import (
+    DEEPEST,
+    Values,
+    candidates,
+    lacks_version,
+)
 from k8s_ucp.gitops.promotion.targets.kinds import Reference, Target, Value, on_hub
 
 _MOST = 200
@@ -50,9 +55,17 @@ Subcharts = Sequence[tuple[Path, YamlNode]]
 
 
 def probe(
-    values: Values, targets: Sequence[Target], images: Iterable[str], subcharts: Subcharts = ()
+    values: Values,
+    targets: Sequence[Target],
+    images: Iterable[str],
+    subcharts: Subcharts = (),
+    *,
+    with_unset_tags: bool = True,
 ) -> Probe:
-    """images: as currently rendered. Values inside lists can't be overridden."""
+    """images: as currently rendered. Values inside lists can't be overridden.
+
+    with_unset_tags: also set tags that images may get, which a strict schema may refuse.
+    """
     now = {version.partition("@")[0] for _, version in map(split_image, images)} - {""}
     found: dict[str, Any] = {}
     paths: dict[str, Path] = {}
@@ -75,7 +88,10 @@ def probe(
             elif not only_digest:
                 _set(found, path, version)
     known = set(paths.values())
-    below = itertools.chain(_scalars(values, now), _of_subcharts(subcharts, now))
+    below = itertools.chain(
+        _scalars(values, now, with_unset_tags=with_unset_tags),
+        _of_subcharts(subcharts, now, with_unset_tags=with_unset_tags),
+    )
     more = (path for path in below if path not in known)
     for path in itertools.islice(dict.fromkeys(more), _MOST):
         version = _version(len(paths), now)
@@ -154,22 +170,30 @@ def _own(values: Values, file: str, path: Path) -> Path:
     return path[len(start) :] if path[: len(start)] == start else ()
 
 
-def _scalars(values: Values, texts: set[str]) -> Iterator[Path]:
-    """Paths of values that equal one of these texts, except those inside lists."""
+def _scalars(values: Values, texts: set[str], *, with_unset_tags: bool) -> Iterator[Path]:
+    """Paths of values that equal one of these texts, and of tags that images may get.
+
+    Values inside lists are left out.
+    """
     for layer in values.layers:
-        yield from _below(node_at(layer.root, layer.prefix), (), texts)
+        root = node_at(layer.root, layer.prefix)
+        yield from _below(root, (), texts, with_unset_tags=with_unset_tags)
 
 
-def _of_subcharts(subcharts: Subcharts, texts: set[str]) -> Iterator[Path]:
+def _of_subcharts(
+    subcharts: Subcharts, texts: set[str], *, with_unset_tags: bool
+) -> Iterator[Path]:
     """Paths of these texts in subcharts, and of keys that look like a tag, even without value."""
     for start, root in subcharts:
-        yield from _below(root, start, texts)
+        yield from _below(root, start, texts, with_unset_tags=with_unset_tags)
         for path in candidates(root, ()):
             if "tag" in str(path[-1]).lower() and not any(isinstance(each, int) for each in path):
                 yield (*start, *path)
 
 
-def _below(node: YamlNode | None, path: Path, texts: set[str]) -> Iterator[Path]:
+def _below(
+    node: YamlNode | None, path: Path, texts: set[str], *, with_unset_tags: bool
+) -> Iterator[Path]:
     if node is None or len(path) > DEEPEST:
         return
     for key, value in node.resolved().pairs:
@@ -181,7 +205,9 @@ def _below(node: YamlNode | None, path: Path, texts: set[str]) -> Iterator[Path]
         text = scalar_text(inner) if inner.kind == "scalar" else ""
         if text in texts and not text.isdecimal():
             yield (*path, key.value)
-        yield from _below(inner, (*path, key.value), texts)
+        if with_unset_tags and lacks_version(key.value, inner):
+            yield (*path, key.value, "tag")
+        yield from _below(inner, (*path, key.value), texts, with_unset_tags=with_unset_tags)
 
 
 def _version(number: int, taken: set[str]) -> str:

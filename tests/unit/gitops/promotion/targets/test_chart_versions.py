@@ -167,6 +167,44 @@ def test_the_version_of_a_chart_that_argo_cd_fetches_is_one_line() -> None:
         promote(MemoryTip(locked), "1.2.0")
 
 
+def test_a_chart_with_the_name_of_its_dependency_has_the_dependencys_version() -> None:
+    text = (
+        "name: web\nversion: 0.1.0\ndependencies:\n- name: web\n"
+        "  repository: https://charts.example.org\n  version: 1.0.0\n"
+    )
+    values = "web:\n  image: {repository: example.org/web, tag: 1.0.0}\n"
+    folder = "apps/web/overlays/stage"
+    there = tip({f"{folder}/Chart.yaml": text, f"{folder}/values.yaml": values})
+    assert promote(there, "1.2.0").writes == {
+        f"{folder}/Chart.yaml": text.replace("1.0.0", "1.2.0").encode()
+    }
+    tagged = decide(there, Intent("web", "stage", pin=Pin("2.0.0")))
+    assert tagged.writes == {f"{folder}/values.yaml": values.replace("1.0.0", "2.0.0").encode()}
+
+
+def test_a_chart_that_is_used_twice_is_named_by_alias_or_release() -> None:
+    use = "- {name: cache, %s: %s, version: 1.0.0, repository: 'https://charts.example.org'}\n"
+    for file, head, key in (
+        ("Chart.yaml", "name: web\nversion: 0.1.0\ndependencies:\n", "alias"),
+        ("kustomization.yaml", "helmCharts:\n", "releaseName"),
+    ):
+        text = head + use % (key, "sessions") + use % (key, "pages")
+        there = tip({f"apps/web/overlays/stage/{file}": text})
+        old, new = use % (key, "pages"), use.replace("1.0.0", "1.2.0") % (key, "pages")
+        assert list(promote(there, "1.2.0", chart="pages").writes.values()) == [
+            text.replace(old, new).encode()
+        ]
+
+
+def test_a_chart_that_is_used_twice_without_another_name_changes_in_both_places() -> None:
+    use = "- {name: cache, version: 1.0.0, repo: 'https://charts.example.org'}\n"
+    text = f"helmCharts:\n{use}{use}"
+    there = tip({"apps/web/overlays/stage/kustomization.yaml": text})
+    assert list(promote(there, "1.2.0").writes.values()) == [
+        text.replace("1.0.0", "1.2.0").encode()
+    ]
+
+
 def test_the_version_of_a_chart_in_a_kustomization_is_one_line() -> None:
     text = "helmCharts:\n- name: web\n  version: 1.0.0\n  repo: https://charts.example.org\n"
     there = tip({"apps/web/overlays/stage/kustomization.yaml": text})

@@ -67,3 +67,19 @@ def test_an_image_whose_name_another_value_has_is_to_be_named() -> None:
     [left] = unlisted(tried, targets, values, now, after)
     assert (left.image, left.path) == ("docker.io/web", ("image", "tag"))
     assert "{image: docker.io/web, path: image.tag}" in proposed(tried, after)
+
+
+def test_a_tag_that_the_values_lack_is_found() -> None:
+    files = {
+        "Chart.yaml": "name: web\nversion: 1.0.0\nappVersion: 3.4.2\n",
+        "values.yaml": "web: {image: {repository: example.org/web, pullPolicy: Always}}\n",
+    }
+    folder = EnvironmentFolder(
+        tip({f"{FOLDER}/{name}": text for name, text in files.items()}), FOLDER
+    )
+    values, now = read_values(folder, "stage"), ["example.org/web:3.4.2"]
+    tried = probe(values, [], now)
+    after = [f"example.org/web:{tried.values['web']['image']['tag']}"]
+    [left] = unlisted(tried, [], values, now, after)
+    assert left.path == ("web", "image", "tag")
+    assert proposed(tried, after) == ["{image: example.org/web, path: web.image.tag}"]

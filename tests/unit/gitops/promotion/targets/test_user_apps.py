@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.image_edit import Pin, reads_as_text
-from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
+from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, read_documents
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.order import Order
@@ -337,6 +337,16 @@ class TestManifests:
         }
         assert "spec.template.spec.containers.0.image in web.yaml" in decision.locations[0]
 
+    def test_a_file_with_hundreds_of_containers_is_parsed_once_for_all(self) -> None:
+        text = "kind: List\nitems:\n" + "- {containers: [{image: a/web:1}]}\n" * 300
+        parsed = read_documents.cache_info().misses
+        decision = promote(plain({"list.yaml": text}))
+        assert written(decision)["list.yaml"] == text.replace("web:1", "web:2.0.0")
+        assert read_documents.cache_info().misses - parsed < 10
+        assert decision.locations[0].endswith(
+            "items.9.containers.0.image in list.yaml and 290 more"
+        )
+
     def test_containers_of_workflows_and_tasks_are_changed(self) -> None:
         text = (
             "kind: CronWorkflow\nspec: {workflowSpec: {templates: [\n"
@@ -377,6 +387,29 @@ class TestManifests:
         )
         new = settings.replace("one", "2.0.0")
         assert written(promote(there)) == {".argocd-source.yaml": new}
+
+    def test_a_path_is_found_in_the_document_that_has_it(self) -> None:
+        text = (
+            "kind: HelmRepository\nspec: {url: https://charts.example.org}\n---\n"
+            "kind: HelmRelease\nspec: {values: {image: {repository: a/web, tag: 1.0.0}}}\n"
+        )
+        config = "targets: [{image: web, file: release.yaml, path: spec.values.image.tag}]\n"
+        new = written(promote(plain({"release.yaml": text}, config)))
+        assert new == {"release.yaml": text.replace("1.0.0", "2.0.0")}
+        for both in (text + "---\n" + text, "kind: A\n---\nkind: B\n"):
+            with pytest.raises(NotEditable, match=r"tag in [02] of [24] YAML documents"):
+                promote(plain({"release.yaml": both}, config))
+
+    def test_containers_without_a_name_are_named_by_their_file(self) -> None:
+        text = "kind: Service\nspec: {template: {spec: {containers: [{image: a/web:%s}]}}}\n"
+        files = {"a.yaml": text % "1", "b.yaml": text % "2"}
+        assert images_of(plain(files)) == ["a/web (in a.yaml)", "a/web (in b.yaml)"]
+        with pytest.raises(UsageError) as error:
+            promote(plain(files))
+        line = "{image: a/web, file: b.yaml}"
+        assert line in error.value.next
+        new = written(promote(plain(files, f"targets: [{line}]")))
+        assert new == {"b.yaml": text % "2.0.0"}
 
     def test_a_folder_without_images_is_refused(self) -> None:
         with pytest.raises(NotEditable, match="no image") as error:
