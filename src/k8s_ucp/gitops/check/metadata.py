@@ -26,7 +26,7 @@ _ALLOWED = "lower-case letters, digits and `-`, between letters or digits"
 
 
 def find_invalid_metadata(item: Mapping[str, Any], *, deployed: bool = False) -> Iterator[Fault]:
-    """What is invalid in an object's name, labels, annotations and amount of data.
+    """What is invalid in an object's name, namespace, labels, annotations and amount of data.
 
     deployed: Argo CD applies it. Elsewhere, an unknown kind may be a tool's configuration.
     """
@@ -37,6 +37,10 @@ def find_invalid_metadata(item: Mapping[str, Any], *, deployed: bool = False) ->
     name = metadata.get("name")
     if not name and not metadata.get("generateName") and (is_known or deployed):
         yield invalid_field("metadata.name", "metadata.name is missing")
+    namespace = metadata.get("namespace")
+    if deployed and isinstance(namespace, str) and namespace and not DNS_LABEL.fullmatch(namespace):
+        message = f"metadata.namespace {namespace!r:.80} is invalid: {_ALLOWED}"
+        yield invalid_field("metadata.namespace", message)
     if not is_known:
         return
     if isinstance(name, str) and name:

@@ -9,6 +9,7 @@ from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.objects.item import Object, name_of, of_object
 from k8s_ucp.gitops.manifests.yaml_text import part
 from k8s_ucp.gitops.render.values.permissions import namespaces_of, taken_namespaces
+from k8s_ucp.names import DNS_LABEL
 from k8s_ucp.topology import Topology
 
 CLUSTER_SCOPED = frozenset(
@@ -105,7 +106,8 @@ def needed(objects: Sequence[Object], home: str) -> Needed:
             namespace = _namespace(item)
             namespaces |= {namespace} if namespace else set()
             at_home |= namespace in (None, home)
-    other = tuple(sorted(namespaces - {home}))
+    # Nothing can permit an invalid one, such as ${NAMESPACE}; it is a fault of its own.
+    other = tuple(sorted(filter(DNS_LABEL.fullmatch, namespaces - {home})))
     return Needed(tuple(sorted(kinds)), other, len(other) == 1 and not at_home)
 
 

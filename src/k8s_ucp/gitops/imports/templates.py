@@ -44,12 +44,15 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         start = text.find("{{", end + 2)
 
 
-def refuse_templates(files: Mapping[str, bytes], command: str) -> None:
-    """Raise NotImportable if a manifest is a template. command: adds the result of filling it."""
+def refuse_templates(files: Mapping[str, bytes], command: str, *, kustomized: bool = False) -> None:
+    """Raise NotImportable if a manifest is a template. command: adds the result of filling it.
+
+    kustomized: a kustomization includes them, which may replace the namespace ${NAMESPACE}.
+    """
     if problem := ytt_problem(files):
         raise NotImportable(problem.message, problem.next or "")
     for path, content in sorted(files.items()):
-        if (value := _placeholder(content)) is not None:
+        if (value := _placeholder(content, variables=not kustomized)) is not None:
             shown = value.decode(errors="replace").strip()[:_LONGEST]
             raise NotImportable(
                 f"{path} is a template: an object in it is called {shown}",
@@ -57,17 +60,18 @@ def refuse_templates(files: Mapping[str, bytes], command: str) -> None:
             )
 
 
-def _placeholder(content: bytes) -> bytes | None:
+def _placeholder(content: bytes, *, variables: bool) -> bytes | None:
     """An object's name or namespace that no object of Kubernetes can have.
 
     Elsewhere, such as in arguments of a workflow, braces may be meant for a program in the cluster.
     """
-    if b"{{" not in content and not _IN_CAPITALS.search(content):
+    patterns = (_IN_CAPITALS, _VARIABLE) if variables else (_IN_CAPITALS,)
+    if b"{{" not in content and not any(each.search(content) for each in patterns):
         return None
     for metadata in _METADATA.finditer(content):
         for name in _NAME.finditer(metadata[1]):
             value = name["value"]
-            if b"}}" in value.partition(b"{{")[2] or _IN_CAPITALS.search(value):
+            if b"}}" in value.partition(b"{{")[2] or any(each.search(value) for each in patterns):
                 return value
     return None
 

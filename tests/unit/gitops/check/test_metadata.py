@@ -62,6 +62,16 @@ def test_an_object_of_any_kind_that_argocd_applies_needs_a_name() -> None:
     assert not list(find_invalid_metadata(item))
     [fault] = find_invalid_metadata(item, deployed=True)
     assert fault.field == "metadata.name"
+    [found] = find_faults([item], None)
+    assert "(no name)" in f"{found.object} {found.message}"
+
+
+@pytest.mark.parametrize("namespace", ["${SPACE}", "My-Space", "a.b", "a" * 64])
+def test_an_object_that_argocd_applies_needs_a_valid_namespace(namespace: str) -> None:
+    item = config(metadata={"namespace": namespace})
+    assert not list(find_invalid_metadata(item))
+    [fault] = find_invalid_metadata(item, deployed=True)
+    assert (fault.rule, fault.field) == ("field-invalid", "metadata.namespace")
 
 
 def test_a_long_name_is_matched_at_once() -> None:

@@ -86,5 +86,6 @@ def test_without_a_topology_permissions_are_not_checked() -> None:
 def test_needed_lists_cluster_kinds_and_foreign_namespaces() -> None:
     assert needed([item("Service")], "web") == Needed((), ())
     assert needed([item("Service", namespace="far")], "web") == Needed((), ("far",), True)
+    assert needed([item("Service", namespace="${FAR}")], "web") == Needed((), ())
     mixed = [item("Service", namespace="far"), item("Service"), item("ClusterRole")]
     assert needed(mixed, "web") == Needed(("ClusterRole",), ("far",), False)

@@ -22,9 +22,10 @@ spec: {}
 """
 IN_CAPITALS = "apiVersion: v1\nkind: Service\nmetadata:\n  name: <CLUSTER_NAME>-web\n"
 UNQUOTED = "apiVersion: v1\r\nkind: Namespace\r\nmetadata:\r\n  name: {{ args.team }}\r\n"
+FOR_ENVSUBST = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  namespace: ${SPACE}\n"
 
 
-@pytest.mark.parametrize("text", [SKELETON, UNQUOTED, IN_CAPITALS])
+@pytest.mark.parametrize("text", [SKELETON, UNQUOTED, IN_CAPITALS, FOR_ENVSUBST])
 def test_a_placeholder_in_a_name_makes_a_template(text: str) -> None:
     with pytest.raises(NotImportable) as refused:
         refuse_templates({"web/a.yaml": b"", "web/all.yaml": text.encode()}, "ucp app add web web")
@@ -42,6 +43,11 @@ def test_a_placeholder_in_a_name_makes_a_template(text: str) -> None:
 )
 def test_braces_elsewhere_are_for_programs_in_the_cluster(text: str) -> None:
     refuse_templates({"web/all.yaml": text.encode()}, "ucp app add web web")
+
+
+def test_a_kustomization_may_replace_a_variable() -> None:
+    files = {"web/all.yaml": FOR_ENVSUBST.encode()}
+    refuse_templates(files, "ucp app add web web", kustomized=True)
 
 
 def test_long_metadata_is_read_in_one_pass() -> None:

@@ -141,7 +141,7 @@ def pick_apps(
                 advice, "ucp app add NAME IMAGE:TAG for each image, or ucp app add NAME FOLDER"
             ),
         )
-    for name in left_out:
+    for name in dict.fromkeys(left_out):
         if not by_name.pop(name, None) and name not in {each.name for each in found.refusals}:
             raise unknown_name("app", name, [*by_name])
     if not by_name:

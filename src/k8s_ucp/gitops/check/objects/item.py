@@ -48,10 +48,13 @@ def annotation(item: Object, name: str) -> str:
 
 
 def name_of(item: Object) -> str:
-    """The object's name, or a pattern for the one that the API server generates: `upgrade-*`."""
+    """The object's name, or a pattern for the one that the API server generates: `upgrade-*`.
+
+    An object without a name is shown as that.
+    """
     metadata = part(item, "metadata")
     prefix = metadata.get("generateName")
-    return str(metadata.get("name") or (f"{prefix}*" if prefix else None))
+    return str(metadata.get("name") or (f"{prefix}*" if prefix else "(no name)"))
 
 
 def pods_of(item: Object) -> Iterator[Mapping[str, Any]]:

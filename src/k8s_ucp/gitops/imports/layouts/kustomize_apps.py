@@ -76,7 +76,7 @@ def find_kustomizations(
                 yield not_added(objects, advice).refusal(name, where or ".")
             continue
         try:
-            refuse_templates(files, tree.origin.command(name, where))
+            refuse_templates(files, tree.origin.command(name, where), kustomized=True)
         except NotImportable as error:
             yield error.refusal(name, where or ".")
             continue

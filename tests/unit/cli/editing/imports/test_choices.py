@@ -8,6 +8,7 @@ from k8s_ucp.cli import questions
 from k8s_ucp.cli.editing.imports.choices import (
     complete_mapping,
     noting_unknown,
+    pick_apps,
     proposed_flags,
     refuse_unknown,
 )
@@ -67,3 +68,9 @@ def test_a_mapped_environment_that_no_app_has_is_noted() -> None:
     )
     (note,) = noting_unknown(Discovery(), {"qa": "stage"}).notes
     assert note.endswith("no app has an environment qa; they have no environments")
+
+
+def test_a_flag_may_be_given_twice() -> None:
+    apps = [DiscoveredApp(name, "kustomize", name) for name in ("web", "shop")]
+    picked = pick_apps(Discovery(tuple(apps)), (), ["shop", "shop"], every=True, dry_run=False)
+    assert [each.name for each in picked] == ["web"]
