@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from k8s_ucp import __version__
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, advise_space
 from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.push_loop import push_until_accepted
@@ -330,6 +330,9 @@ def render_to(folder: Path, rendered: Rendered) -> list[Path]:
                     target.unlink()
                 target.write_bytes(content)
             except OSError as error:
-                raise UcpError(f"failed to write {target}: {error.strerror}") from error
+                raise UcpError(
+                    f"failed to write {target}: {error.strerror}",
+                    next=advise_space(error) or "name another folder with --out",
+                ) from error
             written.append(target)
     return sorted(written)

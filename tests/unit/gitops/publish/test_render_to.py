@@ -35,6 +35,13 @@ def test_nothing_is_written_to_a_folder_that_a_link_leads_to(tmp_path: Path) -> 
     assert not any(elsewhere.iterdir())
 
 
+def test_another_folder_is_suggested_if_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "core").write_text("in the way")
+    with pytest.raises(UcpError, match="failed to write") as refused:
+        render_to(tmp_path, RENDERED)
+    assert refused.value.next == "name another folder with --out"
+
+
 def test_the_folder_itself_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "out").symlink_to(tmp_path / "disk")
