@@ -30,7 +30,11 @@ class Reads:
     made: Sequence[str]
     """Those of `sources` and `mirrored` that nothing else creates."""
     owners: Sequence[tuple[str, Sequence[str]]]
-    """(API group, kinds) of managed resources that the environments consist of."""
+    """(API group, kinds) of the managed resources that cloud clusters consist of.
+
+    Also of clouds without an environment: when the last one was removed, only its owner proves that
+    its cluster is gone.
+    """
 
 
 def mirror_sources(topology: Topology) -> tuple[str, ...]:
@@ -47,8 +51,7 @@ def reads(topology: Topology) -> Reads:
     # For a team's namespace, the team's own files grant access.
     own = {*sources, *(each.namespace for each in spec.teams)}
     mirrored = sorted({each.source.namespace for each in spec.mirrors} - own)
-    used = sorted({each.cluster.provider for each in spec.environments})
-    managed = [PROVIDERS[each].managed for each in used]
+    managed = [each.managed for _, each in sorted(PROVIDERS.items())]
     return Reads(
         sources=sources,
         mirrored=mirrored,

@@ -21,6 +21,10 @@ SOURCES = {
     " events": "create patch",
     "k8s-ucp.io syncers": "get list watch patch",
     "k8s-ucp.io syncers/status": "patch",
+    "container.gcp.m.upbound.io clusters": "get",
+    "containerservice.azure.m.upbound.io kubernetesclusters": "get",
+    "eks.aws.m.upbound.io clusters clusterauths": "get",
+    "kubernetes.digitalocean.m.crossplane.io clusters": "get",
 }
 RULES = {
     "ucp-clusters/k8s-ucp-reconciler": {
@@ -192,7 +196,10 @@ def test_a_pod_gets_as_arguments_what_a_process_reads_in_the_topology() -> None:
     assert [value for name, value in told if name == "--mirror-namespace"] == ["databases"]
 
 
-def test_cluster_resources_can_only_be_read_by_name() -> None:
+def test_owners_of_clusters_can_be_read_after_the_last_environment_of_a_cloud_was_removed() -> None:
+    """Otherwise nothing proves that they are gone, and the cluster stays registered for ever."""
     found = roles(WIDE)["team-a/k8s-ucp-reconciler-sources"]
-    assert found["container.gcp.m.upbound.io clusters"] == "get"
-    assert found["eks.aws.m.upbound.io clusters clusterauths"] == "get"
+    left = roles(demo())["ucp-clusters/k8s-ucp-reconciler-sources"]
+    owners = {kind: verbs for kind, verbs in found.items() if kind in SOURCES and ".m." in kind}
+    assert owners == {kind: verbs for kind, verbs in left.items() if ".m." in kind}
+    assert set(owners.values()) == {"get"}
