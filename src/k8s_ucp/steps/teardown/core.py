@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
@@ -30,6 +31,10 @@ def give_up_core(context: StartContext, report: Report) -> None:
 
 def _preview_core(context: StartContext) -> Iterator[PlannedChange]:
     core = context.topology.core_cluster
+    if core in context.teardown.abandon:
+        for name, _ in _app_clusters(context):
+            lost = f"everything on {name} that is not in a repository"
+            yield PlannedChange("delete", f"cluster {name}", f"{core} is abandoned", lost)
     if not _keeps_data(context):
         return
     keeps_data = not context.teardown.delete_data
@@ -43,8 +48,15 @@ def _preview_core(context: StartContext) -> Iterator[PlannedChange]:
 
 @step("Delete the core cluster", preview=_preview_core)
 def delete_core(context: StartContext, report: Report) -> None:
-    """Delete a core that `ucp stop` would keep, unless it still manages something."""
+    """Delete a core that `ucp stop` would keep, unless it still manages something.
+
+    With an abandoned core, also the app clusters on this machine, which it no longer deletes.
+    """
     core = context.topology.core_cluster
+    if core in context.teardown.abandon:
+        for name, provider in _app_clusters(context):
+            provider.delete(name)
+            forget_access(context, name)
     if not _keeps_data(context):
         return
     if context.teardown.kept:
@@ -69,3 +81,14 @@ def note_destroyed(context: StartContext, _: Report) -> None:
 def _keeps_data(context: StartContext) -> bool:
     info = context.provider.info
     return not (info.removed_by_stop or info.adopts)
+
+
+def _app_clusters(context: StartContext) -> list[tuple[str, ClusterProvider]]:
+    """App clusters on this machine whose data the stop before it has kept."""
+    return [
+        (name, provider)
+        for provider in context.providers.values()
+        if not (provider.info.removed_by_stop or provider.info.adopts or provider.info.remote)
+        for name in provider.names()
+        if name != context.topology.core_cluster
+    ]

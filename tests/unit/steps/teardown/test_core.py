@@ -38,3 +38,24 @@ def test_a_core_that_keeps_its_data_is_deleted_once_nothing_is_kept(
     context.teardown.kept = []
     delete_core.run(context, lambda _: None)
     assert found == deleted
+
+
+@pytest.mark.parametrize(
+    ("abandoned", "deleted"), [([], []), (["demo-core"], ["demo-prod", "demo-stage"])]
+)
+def test_app_clusters_on_this_machine_are_deleted_with_an_abandoned_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abandoned: list[str], deleted: list[str]
+) -> None:
+    found: list[str] = []
+    fakes = {
+        name: SimpleNamespace(
+            info=PROVIDERS[name], delete=found.append, names=lambda names=names: names
+        )
+        for name, names in (("embedded", ["demo-core", "demo-prod", "demo-stage"]), ("gke", ["x"]))
+    }
+    monkeypatch.setattr(StartContext, "provider", fakes["embedded"])
+    monkeypatch.setattr(StartContext, "providers", fakes)
+    context = StartContext(workspace=Workspace.at(tmp_path), topology=default())
+    context.teardown.abandon = frozenset(abandoned)
+    delete_core.run(context, lambda _: None)
+    assert found == [*deleted, "demo-core"]
