@@ -311,7 +311,7 @@ def rehearse(rehearsal: Rehearsal) -> Plan[StartContext]:
     for step in rehearsal.steps():
         tasks.append(Task(step, after=(tasks[-1].step.id,)))
     checks = (check_copyable, check_running, check_declared_versions)
-    return Plan("rehearse", checks=checks, tasks=tuple(tasks))
+    return Plan("rehearse", checks=checks, tasks=tuple(tasks), whole=True)
 
 
 def stop(*, delete_repos: bool = False) -> Plan[StartContext]:

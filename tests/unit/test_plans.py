@@ -9,6 +9,7 @@ import pytest
 from k8s_ucp import plans
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Plan, Step
+from k8s_ucp.steps.upgrading.rehearsal.steps import Rehearsal
 from k8s_ucp.topology import CoreCluster, Topology, default
 from k8s_ucp.topology.parts import Clouds
 from tests.unit.gitops.topologies import demo
@@ -121,3 +122,7 @@ def test_every_step_describes_its_changes_for_plan(plan: Plan[StartContext]) -> 
     """`--plan` prints these lines; a step without one would be missing there."""
     silent = Step("", "", lambda *_: None).preview
     assert [each.step.id for each in plan.tasks if each.step.preview is silent] == []
+
+
+def test_an_interrupted_rehearsal_does_not_promise_that_its_steps_are_kept() -> None:
+    assert plans.rehearse(Rehearsal()).whole

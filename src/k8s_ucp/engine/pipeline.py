@@ -27,6 +27,10 @@ PATIENCE = 10.0
 """Seconds that running steps have to end after a failure or Ctrl-C."""
 
 
+_RUN_AGAIN = "run the command again"
+"""How advice ends if the command is to be repeated."""
+
+
 class RunInterrupted(UcpError):
     """Ctrl-C was pressed: how far the plan came, and how to continue."""
 
@@ -268,8 +272,17 @@ def run(
         error.message = f"{failed.title}: {error.message}"
         if not plan.whole:
             error.message += f"\n  {left_standing(going.steps.values())}"
-        error.next = f"{error.next}; then {again}" if error.next else again
+        error.next = _then(error.next, again)
     raise error
+
+
+def _then(advice: str | None, again: str) -> str:
+    """Advice that ends with the command to run again, named once."""
+    if not advice:
+        return again
+    if advice.endswith(_RUN_AGAIN):
+        return advice.removesuffix(_RUN_AGAIN) + again
+    return f"{advice}; then {again}"
 
 
 def preflight(plan: Plan[Context], context: Context) -> None:

@@ -53,6 +53,10 @@ def fail(_: RecordedRun, __: Report) -> None:
     raise UcpError("the disk is full", next="free some space")
 
 
+def fail_until_run_again(_: RecordedRun, __: Report) -> None:
+    raise UcpError("the disk is full", next="free some space, then run the command again")
+
+
 def until_given_up(world: RecordedRun, _: Report) -> None:
     world.cancel.pause(20)
 
@@ -177,6 +181,12 @@ def test_usage_errors_and_bugs_keep_their_exception_type() -> None:
         RecordedRun().run(Task(probe("a", misuse)))
     with pytest.raises(ZeroDivisionError):
         RecordedRun().run(Task(probe("a", crash)))
+
+
+def test_advice_that_says_to_run_the_command_again_names_it_once() -> None:
+    with pytest.raises(UcpError) as caught:
+        RecordedRun().run(Task(probe("a", fail_until_run_again)))
+    assert caught.value.next == "free some space, then ucp start (completed steps are kept)"
 
 
 def test_ctrl_c_cancels_the_steps_and_reports_what_is_left() -> None:

@@ -29,7 +29,9 @@ def check_running(context: StartContext) -> None:
             next="ucp start --plan, which shows the newer manifests; then: ucp start",
         )
     if not context.placement.is_running() or not _core_responds(context):
-        raise UcpError(f"{topology.name} is not running", next="ucp start, then: ucp upgrade")
+        raise UcpError(
+            f"{topology.name} is not running", next="ucp start, then run the command again"
+        )
     check_programs(context)
 
 
@@ -65,7 +67,7 @@ def check_declared_versions(context: StartContext) -> None:
             if move.tool in (part.name, "kubernetes") and not after.startswith(f"{wanted}."):
                 raise UsageError(
                     f"{key} is {version}, but ucp upgrades {part.title} to {move.after}",
-                    next=f"set it to {move.after}, or remove the key; then: ucp upgrade",
+                    next=f"set it to {move.after}, or remove the key; then run the command again",
                 )
 
 
@@ -121,7 +123,7 @@ def check_kinds(context: StartContext) -> None:
                 f"{context.topology.core_cluster} refuses the kinds of the newer {part.title}: "
                 f"{some_of(against, 2)}",
                 next="store their objects in a newer version and remove the old one from "
-                "status.storedVersions; then: ucp upgrade",
+                "status.storedVersions; then run the command again",
             )
 
 
