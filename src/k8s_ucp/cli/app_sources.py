@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from k8s_ucp.cli.topology_selection import declared_file
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import cache_folder
 
@@ -77,7 +78,7 @@ def fetch_chart(call: Invocation, missing: ChartMissing, *, own: bool) -> ChartC
     from k8s_ucp.gitops.promotion.targets.chart import ChartContent
     from k8s_ucp.topology import load
 
-    topology_file = call.workspace.topology_file
+    topology_file = declared_file(call)
     topology = load(topology_file) if topology_file.is_file() else None
     if topology and not own:
         _require_allowed_chart(call, missing, topology)

@@ -12,7 +12,7 @@ import typer
 from k8s_ucp.check_rules import RULES
 from k8s_ucp.cli.app_sources import fetcher_of
 from k8s_ucp.cli.command import Invocation, Output, declare, examples, invocation, notation, option
-from k8s_ucp.cli.topology_selection import declared_topology
+from k8s_ucp.cli.topology_selection import declared_file, declared_topology
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.check.findings import CheckFinding, lines_of
 from k8s_ucp.gitops.check.repositories import (
@@ -173,7 +173,7 @@ def _check_workspace(call: Invocation, program: Path, file: Path | None) -> Chec
     from k8s_ucp.gitops.render.app_manifests import read_manifests
 
     topology = declared_topology(call, file)
-    path = file or call.workspace.topology_file
+    path = file or declared_file(call)
     manifests = read_manifests(topology, path.parent, fetcher_of(call, topology))
     rendered = render_all(call.workspace, topology, path.read_bytes(), manifests, None)
     also, charts = transports(topology), helm()

@@ -160,7 +160,7 @@ def _discard_finished(context: StartContext, plan: Plan[StartContext]) -> None:
     if plan.name == "destroy":
         for each in state.unfinished.glob("*.json"):
             each.unlink(missing_ok=True)
-    elif plan.whole or plan.name == "start":
+    elif plan.name in ("publish", "start"):
         state.unfinished_file(journal.EDIT).unlink(missing_ok=True)
     upgrade = state.unfinished_file(journal.UPGRADE)
     if plan.name == "start" and upgrade.exists():

@@ -96,7 +96,9 @@ def run(
     known = CONTROLLERS - ON_MACHINES if in_cluster else CONTROLLERS
     wanted = frozenset(controllers.split(",")) if controllers else known
     if unknown := sorted(wanted - known):
-        raise unknown_name("controller", unknown[0], sorted(known))
+        raise unknown_name(
+            "controller", unknown[0], sorted(known), next="ucp reconciler run --help"
+        )
     if in_cluster:
         settings = _in_pod(
             call,

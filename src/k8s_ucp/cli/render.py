@@ -10,7 +10,7 @@ import typer
 from k8s_ucp.cli.app_sources import fetcher_of
 from k8s_ucp.cli.command import declare, examples, invocation, option
 from k8s_ucp.cli.git_credentials import credential_of
-from k8s_ucp.cli.topology_selection import declared_topology
+from k8s_ucp.cli.topology_selection import declared_file, declared_topology
 from k8s_ucp.components.repositories import render_all
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.publish.vendor import commit, vendor
@@ -51,7 +51,7 @@ def render(
     """
     call = invocation(ctx)
     topology = declared_topology(call, file)
-    path = file or call.workspace.topology_file
+    path = file or declared_file(call)
     manifests = read_manifests(topology, path.parent, fetcher_of(call, topology))
     installer = topology_installer(topology, call.workspace.state(topology.name))
     engines = ("argocd", "crossplane")

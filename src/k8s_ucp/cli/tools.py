@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from k8s_ucp.cli.command import Output, OutputOption, declare, examples, invocation
+from k8s_ucp.cli.topology_selection import declared_file
 from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.forecast import about
 from k8s_ucp.tools.installer import Installer
@@ -137,7 +138,7 @@ def show(
 
 def _needed(ctx: typer.Context) -> tuple[str, ...]:
     """Tools for the workspace's ucp.yaml and its add-ons, or else for an embedded topology."""
-    file = invocation(ctx).workspace.topology_file
+    file = declared_file(invocation(ctx))
     if not file.exists():
         return EMBEDDED
     from k8s_ucp.tools.required import needed_tools
@@ -148,7 +149,7 @@ def _needed(ctx: typer.Context) -> tuple[str, ...]:
 
 def _source(ctx: typer.Context, wanted: ProgramSource | None) -> ProgramSource:
     """The source given by the flag, or else by the workspace's ucp.yaml, or else auto."""
-    file = invocation(ctx).workspace.topology_file
+    file = declared_file(invocation(ctx))
     if wanted or not file.exists():
         return wanted or ProgramSource.AUTO
     from k8s_ucp.topology import load

@@ -82,8 +82,38 @@ def start_command(call: Invocation, name: str) -> str:
 
 def file_of(workspace: Workspace, name: str) -> Path | None:
     """The file in the workspace that defines a topology; ucp.yaml takes precedence."""
-    files = (workspace.topology_file, *sorted(workspace.root.glob("*.y*ml")))
-    return next((each for each in files if _defines(each, name)), None)
+    return next(_files_of(workspace, name), None)
+
+
+def _files_of(workspace: Workspace, name: str) -> Iterator[Path]:
+    first = workspace.topology_file
+    others = (each for each in sorted(workspace.root.glob("*.y*ml")) if each != first)
+    return (each for each in (first, *others) if _defines(each, name))
+
+
+def declared_file(call: Invocation) -> Path:
+    """The topology file that a command acts on: ucp.yaml, or that of another started topology.
+
+    The other one is selected by --topology, or is the only one if there is no ucp.yaml. The file
+    may not exist. Raises UsageError if two files define the topology: one may be an old copy.
+    """
+    return _declared_file(call.workspace, call.topology)
+
+
+def _declared_file(workspace: Workspace, topology: str | None) -> Path:
+    usual, started = workspace.topology_file, workspace.started()
+    alone = started[0] if len(started) == 1 and not usual.exists() else None
+    name = topology or alone
+    if name is None or name not in started:
+        return usual
+    files = _files_of(workspace, name)
+    found = next(files, usual)
+    if found != usual and (second := next(files, None)):
+        raise UsageError(
+            f"{found.name} and {second.name} in {workspace.root} both define the topology {name}",
+            next="move the one that is out of date to another folder",
+        )
+    return found
 
 
 def _defines(file: Path, name: str) -> bool:
@@ -138,17 +168,17 @@ def chosen_topology(call: Invocation) -> Topology:
 
 
 def declared_topology(call: Invocation, file: Path | None = None) -> Topology:
-    """The topology of `file`, or of the workspace's ucp.yaml, started or not.
+    """The topology of `file`, or of the file that the command acts on, started or not.
 
-    Raises UcpError, UsageError: also if --topology selects another one, since an edit or a stop
-    would be that of the topology in the file.
+    Raises UcpError, UsageError: also if --topology selects one that no file defines, since an edit
+    or a stop would be that of the topology in ucp.yaml.
     """
     from k8s_ucp.topology import load
 
     if file:
         return load(file)
     refuse_inner_folder(call)
-    path = call.workspace.topology_file
+    path = declared_file(call)
     if not path.exists() and (outer := enclosing_workspace(call.workspace.root)):
         raise UsageError(
             f"{path} does not exist, but a topology was started in {outer}",
@@ -157,18 +187,27 @@ def declared_topology(call: Invocation, file: Path | None = None) -> Topology:
     if not path.exists():
         refuse_lost_file(call.workspace, call.topology, path)
     topology = load(path)
-    if call.topology and call.topology != topology.name:
-        raise _other_topology(call, call.topology, topology)
-    return topology
+    if call.topology in (None, topology.name):
+        return topology
+    if call.topology in call.workspace.started():
+        raise no_file_of(call.workspace, call.topology)
+    raise UsageError(
+        f"{path} defines the topology {topology.name}, not {call.topology}",
+        next=f"leave out --topology {call.topology}",
+    )
 
 
-def _other_topology(call: Invocation, name: str, topology: Topology) -> UsageError:
-    path = call.workspace.topology_file
+def no_file_of(workspace: Workspace, name: str) -> UsageError:
+    """The error for a started topology that no file in the workspace defines."""
+    state, file = workspace.state(name), workspace.root / f"{name}.yaml"
+    copies = (state.root / STARTED, workspace.gitops(name).core / "ucp.yaml")
+    copy = next((each for each in copies if each.exists()), copies[0])
+    look = command_line("ucp", "start", "--plan", "--file", file)
     return UsageError(
-        f"this command acts on {path}, which defines the topology {topology.name}, not {name}",
-        next=f"change the file of {name}, then: {start_command(call, name)}"
-        if name in call.workspace.started()
-        else f"leave out --topology {name}",
+        f"no valid file in {workspace.root} defines the topology {name}",
+        next=f"find out why {file.name} does not: {look}"
+        if file.exists()
+        else f"move its file there, or restore it: {command_line('cp', copy, file)}",
     )
 
 
@@ -184,9 +223,13 @@ def refuse_lost_file(workspace: Workspace, topology: str | None, path: Path) -> 
         state = workspace.state(name)
         copy = state.root / STARTED
         if copy.exists() and read_destruction(state.destroyed) is None:
+            file = file_of(workspace, name)
+            with_file = f" with {file.name}" if file else ""
             raise UsageError(
-                f"{path} does not exist, but the topology {name} was started here",
-                next=f"restore it: {command_line('cp', copy, path)}",
+                f"{path} does not exist, but the topology {name} was started here{with_file}",
+                next=f"select one: --topology {name}"
+                if file
+                else f"restore it: {command_line('cp', copy, path)}",
             )
 
 
@@ -241,7 +284,7 @@ def remember(workspace: Workspace, name: str, text: str) -> None:
 
 
 def app_names(incomplete: str) -> list[str]:
-    """Apps of ucp.yaml, for the shell's completion.
+    """Apps of the topology file, for the shell's completion.
 
     Like the other completions it never fails or prints, since that would garble the line being
     typed.
@@ -301,12 +344,18 @@ def _names(incomplete: str, names: Callable[[Topology], Sequence[str]]) -> list[
     from k8s_ucp.topology import load
 
     with suppress(UcpError, OSError):
-        return starting_with(incomplete, names(load(_workspace_of_line().topology_file)))
+        file = _declared_file(_workspace_of_line(), _typed("topology"))
+        return starting_with(incomplete, names(load(file)))
     return []
 
 
 def _workspace_of_line() -> Workspace:
     """The workspace that the line being typed selects."""
+    return Workspace.at(Path(_typed("workspace") or "."))
+
+
+def _typed(option: str) -> str | None:
+    """The value of a global option in the line being typed."""
     line = next((os.environ[each] for each in _LINES if os.environ.get(each)), "")
-    typed = re.search(r"--workspace[= ](\S+)", line)
-    return Workspace.at(Path(typed[1] if typed else "."))
+    found = re.search(rf"--{option}[= ](\S+)", line)
+    return found[1] if found else None

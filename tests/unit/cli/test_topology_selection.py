@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.cli.lifecycle.start_request import parse_flags, resolve_topology
 from k8s_ucp.cli.topology_selection import (
     chosen_name,
     chosen_topology,
+    declared_file,
     declared_topology,
     refuse_inner_folder,
     remember,
@@ -19,7 +21,8 @@ from k8s_ucp.cli.topology_selection import (
     start_command,
 )
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.topology import default
+from k8s_ucp.topology import Topology, default, load
+from k8s_ucp.topology.edit import with_item
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import Workspace
 
@@ -60,24 +63,69 @@ def test_advice_on_a_second_topology_selects_it(
         resolve_topology(Invocation(tmp_path, "three"), NO_FLAGS, plan=True)
     assert caught.value.next == "ucp start --topology one"
     file.unlink()
-    with pytest.raises(UsageError, match="defines the topology one, not two"):
+    with pytest.raises(UsageError, match=r"no valid file in .* defines the topology two"):
         resolve_topology(Invocation(tmp_path, "two"), NO_FLAGS, plan=True)
 
 
-def test_an_edit_of_another_topology_than_that_of_the_file_is_refused(tmp_path: Path) -> None:
-    """`ucp --topology two stop --env dev` would stop the environment of one."""
+def test_an_edit_of_a_second_topology_changes_its_file(tmp_path: Path) -> None:
+    """`ucp --topology two stop --env dev` would stop the environment of one, or be refused."""
     start(tmp_path, "one", "two")
-    for name in ("one", "two"):
-        file = tmp_path / ("ucp.yaml" if name == "one" else "second.yaml")
-        file.write_text(topology_text(default(name, ["dev"])))
+    usual, second = tmp_path / "ucp.yaml", tmp_path / "second.yaml"
+    usual.write_text(topology_text(default("one", ["dev"])))
+    second.write_text(topology_text(default("two", ["dev"])))
     assert declared_topology(Invocation(tmp_path, "one")).name == "one"
-    with pytest.raises(UsageError, match="defines the topology one, not two") as caught:
-        declared_topology(Invocation(tmp_path, "two"))
-    assert str(caught.value.next).endswith(f"ucp start --file {tmp_path / 'second.yaml'}")
+    assert declared_topology(Invocation(tmp_path, "two")).name == "two"
+    assert declared_file(Invocation(tmp_path, "two")) == second
+    edit_topology(Invocation(tmp_path, "two"), adding_environment)
+    assert [each.name for each in load(second).spec.environments] == ["dev", "eu"]
+    assert [each.name for each in load(usual).spec.environments] == ["dev"]
     with pytest.raises(UsageError, match="defines the topology one, not tow") as caught:
         declared_topology(Invocation(tmp_path, "tow"))
     assert caught.value.next == "leave out --topology tow"
-    assert declared_topology(Invocation(tmp_path, "two"), tmp_path / "second.yaml").name == "two"
+
+
+def adding_environment(text: str, path: Path) -> tuple[str, Topology]:
+    cluster = {"provider": "embedded"}
+    return with_item(text, "environments", {"name": "eu", "cluster": cluster}, path)
+
+
+def test_the_file_of_the_only_topology_is_found_without_a_flag(tmp_path: Path) -> None:
+    """It was started with --file; a copy as ucp.yaml, as was suggested, is a second truth."""
+    start(tmp_path, "one")
+    file = tmp_path / "one.yaml"
+    file.write_text(topology_text(default("one", ["dev"])))
+    assert declared_topology(Invocation(tmp_path)).name == "one"
+    assert resolve_topology(Invocation(tmp_path), NO_FLAGS, plan=True).path == file
+    other = parse_flags(yes=True, file=None, core=None, environments=["eu"], apps=None)
+    new = resolve_topology(Invocation(tmp_path), other, plan=True)
+    assert (new.path, new.exists) == (tmp_path / "ucp.yaml", False)
+    start(tmp_path, "two")
+    with pytest.raises(UsageError, match=r"one was started here with one\.yaml") as caught:
+        declared_topology(Invocation(tmp_path))
+    assert caught.value.next == "select one: --topology one"
+
+
+def test_of_two_files_of_a_topology_none_is_edited(tmp_path: Path) -> None:
+    """One may be an old copy: publishing it would take back what was edited since."""
+    start(tmp_path, "one")
+    for name in ("new.yaml", "old.yaml"):
+        (tmp_path / name).write_text(topology_text(default("one", ["dev"])))
+    with pytest.raises(UsageError, match=r"new\.yaml and old\.yaml in .* both define"):
+        declared_topology(Invocation(tmp_path))
+
+
+def test_a_second_file_that_is_lost_or_invalid_is_not_replaced_by_ucp_yaml(tmp_path: Path) -> None:
+    start(tmp_path, "one", "two")
+    (tmp_path / "ucp.yaml").write_text(topology_text(default("one", ["dev"])))
+    copy, file = tmp_path / ".ucp" / "two" / "ucp.yaml", tmp_path / "two.yaml"
+    with pytest.raises(UsageError, match=r"no valid file in .* defines the topology two") as caught:
+        declared_topology(Invocation(tmp_path, "two"))
+    assert caught.value.next == f"move its file there, or restore it: cp {copy} {file}"
+    file.write_text("kind: [")
+    with pytest.raises(UsageError, match=r"no valid file in .* defines the topology two") as caught:
+        declared_topology(Invocation(tmp_path, "two"))
+    assert str(caught.value.next).endswith(f": ucp start --plan --file {file}")
+    assert declared_topology(Invocation(tmp_path, "two"), copy).name == "two"
 
 
 def test_in_a_folder_of_a_workspace_that_workspace_is_named(tmp_path: Path) -> None:

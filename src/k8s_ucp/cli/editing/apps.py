@@ -78,7 +78,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     pointing_to_start,
     shown_step,
 )
-from k8s_ucp.cli.topology_selection import app_names, declared_topology
+from k8s_ucp.cli.topology_selection import app_names, declared_file, declared_topology
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UsageError, command_line
 from k8s_ucp.gitops.promotion.message import shorten_digests
@@ -278,7 +278,7 @@ def _refuse_taken(call: Invocation, topology: Topology, name: str) -> None:
     if name in {each.name for each in topology.spec.apps}:
         raise UsageError(
             f"'{name}' already exists in apps of ucp.yaml",
-            next=f"choose another name, or edit {call.workspace.topology_file}; a new version: "
+            next=f"choose another name, or edit {declared_file(call)}; a new version: "
             f"ucp promote {name} --env ENV --tag TAG",
         )
     if taken := taken_namespace(name):
@@ -360,7 +360,7 @@ def _remove(
         plan_edit(call, edit, output, removed=removed, after=after)
         return
     # Refuse an invalid removal before asking.
-    edit(read_topology(call.workspace.topology_file), call.workspace.topology_file)
+    edit(read_topology(file := declared_file(call)), file)
     confirm_removal(call, before, f"the app {name} from every environment", yes=yes)
     if interrupted:
         call.console.say(f"{name} is no longer in ucp.yaml: its removal is continued")

@@ -44,7 +44,12 @@ from k8s_ucp.cli.editing.topology_edit import (
     plan_edit,
     shown_step,
 )
-from k8s_ucp.cli.topology_selection import declared_topology, environment_names, starting_with
+from k8s_ucp.cli.topology_selection import (
+    declared_file,
+    declared_topology,
+    environment_names,
+    starting_with,
+)
 from k8s_ucp.clusters.user_contexts import forgetting_deleted
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.publish.merge import Scope
@@ -311,7 +316,7 @@ def remove(
     An environment with deletionProtection is refused: remove the protection by a commit first.
     """
     call = plan_invocation(ctx, output, plan=plan)
-    again, file = f"ucp env remove {name}", call.workspace.topology_file
+    again, file = f"ucp env remove {name}", declared_file(call)
     before = declared_topology(call)
     refuse_lost_core(call, before, again)
     declared = next((each for each in before.spec.environments if each.name == name), None)

@@ -44,7 +44,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     shown_step,
 )
 from k8s_ucp.cli.git_credentials import git_credential
-from k8s_ucp.cli.topology_selection import declared_topology, team_names
+from k8s_ucp.cli.topology_selection import declared_file, declared_topology, team_names
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UcpError, UsageError, unknown_name
 from k8s_ucp.gitops.publish.team_repository import TeamRepository, fill, open_team_repository
@@ -115,7 +115,7 @@ def add(
     def edit(text: str, path: Path) -> tuple[str, Topology]:
         return with_item(text, "teams", item, path)
 
-    path = call.workspace.topology_file
+    path = declared_file(call)
     # Which says how a lost file is restored.
     with pointing_to_start(call, declared_topology(call)):
         _, topology = edit(read_topology(path), path)

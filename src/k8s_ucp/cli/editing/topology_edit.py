@@ -21,7 +21,7 @@ from k8s_ucp.cli.plan_runner import (
     run_plan,
     show_plan,
 )
-from k8s_ucp.cli.topology_selection import STARTED, declared_topology, remember
+from k8s_ucp.cli.topology_selection import STARTED, declared_file, declared_topology, remember
 from k8s_ucp.engine.journal import EDIT, Journal, unfinished_at
 from k8s_ucp.engine.pipeline import Report, RunInterrupted
 from k8s_ucp.engine.planned_change import PlannedChange
@@ -77,9 +77,8 @@ def edit_topology(
     """
     from k8s_ucp.topology import read_topology
 
-    path = call.workspace.topology_file
     with only_edit(call.workspace.root, call.console.say):
-        name = declared_topology(call).name
+        name, path = declared_topology(call).name, declared_file(call)
         if call.workspace.gitops(name).core.exists():
             from k8s_ucp.context import PublishOptions
 
@@ -91,7 +90,7 @@ def edit_topology(
                 merged_into_apps=merged_into_apps,
             )
             with alone(call.workspace, name):
-                return _edit_and_publish(call, edit, publishing, part_of)
+                return _edit_and_publish(call, path, edit, publishing, part_of)
         before = read_topology(path)
         text, topology = edit(before, path)
         _write(path, text, over=before)
@@ -160,7 +159,7 @@ def plan_edit(
     from k8s_ucp.context import StartContext
     from k8s_ucp.topology import load, read_topology
 
-    path = call.workspace.topology_file
+    path = declared_file(call)
     old = read_topology(path)
     text, topology = edit(old, path)
     unchanged = PlannedChange("keep", path.name, "nothing in it changes")
@@ -184,7 +183,7 @@ def context_of(
     file: Path | None = None,
     removed: Scope = EMPTY_SCOPE,
 ) -> StartContext:
-    """The context for steps of a topology with this text. file: None for ucp.yaml.
+    """The context for steps of a topology with this text. file: None for that of the command.
 
     Raises UcpError.
     """
@@ -192,7 +191,7 @@ def context_of(
     from k8s_ucp.context import PublishOptions, StartContext
     from k8s_ucp.gitops.render.app_manifests import read_manifests
 
-    folder = (file or call.workspace.topology_file).parent
+    folder = (file or declared_file(call)).parent
     return StartContext(
         workspace=call.workspace,
         topology=topology,
@@ -203,14 +202,13 @@ def context_of(
     )
 
 
-def refuse_changed(context: StartContext) -> None:
+def refuse_changed(context: StartContext, path: Path) -> None:
     """Refuse to publish a ucp.yaml that was edited after it was read; called with the lock held.
 
     Raises UcpError.
     """
     from k8s_ucp.topology import read_topology
 
-    path = context.workspace.topology_file
     if _normalized(read_topology(path)) != context.topology_file:
         raise UcpError(
             f"{path} was changed while this command checked it; it was not published",
@@ -224,22 +222,25 @@ def _normalized(text: str) -> bytes:
 
 
 def _edit_and_publish(
-    call: Invocation, edit: Edit, publishing: PublishOptions, part_of: Journal | None
+    call: Invocation,
+    path: Path,
+    edit: Edit,
+    publishing: PublishOptions,
+    part_of: Journal | None,
 ) -> Topology:
     """Called with the topology's lock held."""
     from k8s_ucp import plans
     from k8s_ucp.preflight.machine import check_new_clusters
     from k8s_ucp.topology import parse, read_topology
 
-    path = call.workspace.topology_file
     before = read_topology(path)
     former = parse(before, path)
     with pointing_to_start(call, former):
         text, topology = edit(before, path)
     _refuse_unstartable(former, topology)
-    context = context_of(call, topology, text)
+    context = context_of(call, topology, text, file=path)
     check_new_clusters(context, [each.name for each in former.spec.environments])
-    file = _FileEdit(context, before, text)
+    file = _FileEdit(context, path, before, text)
     context.publishing = replace(publishing, before_push=file.write)
     writing = part_of or edit_journal(context.state, call.console)
     try:
@@ -278,8 +279,8 @@ def pointing_to_start(call: Invocation, topology: Topology) -> Iterator[None]:
 class _FileEdit:
     """The edit of ucp.yaml, and of the text that the topology was started with; can be undone."""
 
-    def __init__(self, context: StartContext, before: str, text: str) -> None:
-        self.path = context.workspace.topology_file
+    def __init__(self, context: StartContext, path: Path, before: str, text: str) -> None:
+        self.path = path
         self.written = False
         self._context = context
         self._before, self._text = before, text

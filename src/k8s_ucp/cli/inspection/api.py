@@ -9,8 +9,16 @@ from typing import Annotated, Any, Literal
 import typer
 
 from k8s_ucp import yaml_io
-from k8s_ucp.cli.command import Output, declare, examples, invocation, notation, option
-from k8s_ucp.cli.topology_selection import refuse_inner_folder
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    declare,
+    examples,
+    invocation,
+    notation,
+    option,
+)
+from k8s_ucp.cli.topology_selection import declared_file, refuse_inner_folder
 from k8s_ucp.compositions import patch_and_transform, user_code
 from k8s_ucp.compositions.definitions import Definitions
 from k8s_ucp.compositions.function import Function, Request, Response
@@ -18,7 +26,6 @@ from k8s_ucp.compositions.pipeline import render as composed
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.gitops.render.repositories import platform_api
 from k8s_ucp.topology import Topology, default, load
-from k8s_ucp.workspace import Workspace
 
 app = declare("Render the resources of claims (databases and machines).")
 
@@ -50,7 +57,7 @@ def render(
     call = invocation(ctx)
     if not file:
         refuse_inner_folder(call)
-    topology = _topology(call.workspace, file)
+    topology = _topology(call, file)
     clone = call.workspace.gitops(topology.name).core
     definitions = Definitions.among(_objects({**platform_api(topology), **_own_api(clone)}))
     functions = {patch_and_transform.NAME: patch_and_transform.compose, **_own_functions(clone)}
@@ -72,8 +79,8 @@ def render(
         call.console.data("---\n".join(yaml_io.dump(each) for each in found).rstrip("\n"))
 
 
-def _topology(workspace: Workspace, file: Path | None) -> Topology:
-    path = file or workspace.topology_file
+def _topology(call: Invocation, file: Path | None) -> Topology:
+    path = file or declared_file(call)
     return load(path) if file or path.exists() else default("demo", (), ())
 
 

@@ -164,7 +164,7 @@ def _confirm(name: str) -> None:
 
 
 def _admin(call: Invocation) -> tuple[str, CloudAdmin]:
-    """The topology's name and its cloud. Raises UsageError if it has none."""
+    """The topology's name and its running cloud. Raises UsageError if it has none, UcpError."""
     context = chosen_view(call)
     name = context.topology.name
     if not context.simulates_cloud:
@@ -172,6 +172,8 @@ def _admin(call: Invocation) -> tuple[str, CloudAdmin]:
             f"{name} has no simulated cloud",
             next="ucp start --cloud local (in a new workspace)",
         )
+    if context.is_stopped():
+        raise UcpError(f"{name} is stopped", next="ucp start")
     return name, context.cloud.admin()
 
 

@@ -18,7 +18,7 @@ from k8s_ucp.cli.command import (
     option,
     with_given_options,
 )
-from k8s_ucp.cli.topology_selection import chosen_view
+from k8s_ucp.cli.topology_selection import asking_core, chosen_view
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.kube import SECRET
 from k8s_ucp.reconciler.access.cluster_secret import Registration
@@ -99,11 +99,13 @@ def forget(
     call = invocation(ctx)
     context = chosen_view(call)
     if undo:
-        forced_deregistration.undo(context.kube, name)
+        with asking_core(context):
+            forced_deregistration.undo(context.kube, name)
         call.console.say(f"{name} can be registered again; `ucp status` shows its state.")
         return
     # Before the question: a name that is not registered is refused.
-    existing = forced_deregistration.registration_of(context.kube, name)
+    with asking_core(context):
+        existing = forced_deregistration.registration_of(context.kube, name)
     if not yes:
         _confirm(name)
     forced_deregistration.forget(context.kube, existing)

@@ -11,7 +11,7 @@ from k8s_ucp.cli.app_sources import fetcher_of
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.inspection.status import collect
-from k8s_ucp.cli.topology_selection import STARTED, chosen_view
+from k8s_ucp.cli.topology_selection import STARTED, chosen_view, declared_file
 from k8s_ucp.components.repositories import departing_apps, render_all
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError
@@ -41,7 +41,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """
     call = invocation(ctx)
     context = chosen_view(call)
-    path = call.workspace.topology_file
+    path = declared_file(call)
     if not path.exists() or load(path).name != context.topology.name:
         path = context.state.root / STARTED
     context.topology = load(path)

@@ -25,7 +25,7 @@ from k8s_ucp.cli.command import (
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.inspection.doctor_fixes import fix as fix_findings
 from k8s_ucp.cli.inspection.status import collect
-from k8s_ucp.cli.topology_selection import chosen_view, refuse_lost_file
+from k8s_ucp.cli.topology_selection import chosen_view, file_of, no_file_of, refuse_lost_file
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.context import TopologyView
 from k8s_ucp.credentials import exposed_files
@@ -191,12 +191,14 @@ def _lacks(context: TopologyView) -> Iterator[tuple[str, UcpError]]:
 
 
 def _check_file(context: TopologyView) -> None:
-    """Raises UcpError if ucp.yaml, which the next start needs, is gone or invalid."""
-    file = context.workspace.topology_file
+    """Raises UcpError if the topology file, which the next start needs, is gone or invalid."""
+    workspace = context.workspace
+    file = file_of(workspace, context.topology.name) or workspace.topology_file
     if not file.exists():
-        refuse_lost_file(context.workspace, context.topology.name, file)
+        refuse_lost_file(workspace, context.topology.name, file)
         return
-    load(file)
+    if load(file).name != context.topology.name:
+        raise no_file_of(workspace, context.topology.name)
 
 
 def _check_remote(context: TopologyView, name: str) -> None:

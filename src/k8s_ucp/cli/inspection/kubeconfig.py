@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from k8s_ucp.cli.command import Output, declare, examples, invocation, notation, option
-from k8s_ucp.cli.topology_selection import chosen_view, cluster_names
+from k8s_ucp.cli.topology_selection import asking_core, chosen_view, cluster_names
 from k8s_ucp.clusters.user_contexts import (
     change_file,
     merged,
@@ -112,11 +112,12 @@ def _in_clouds(topology: Topology) -> set[str]:
 
 def _from_cloud(context: TopologyView, environment: str) -> dict[str, Any]:
     """The kubeconfig that Crossplane's provider wrote to the core cluster. Raises UcpError."""
-    secret = context.cloud_secret(environment)
-    written = kubeconfig_in(secret) if secret else b""
-    if not secret or not written:
-        raise UcpError(f"the cluster of {environment} has no kubeconfig yet", next="ucp status")
-    return checked(written, environment, source_in(context.kube, secret))
+    with asking_core(context):
+        secret = context.cloud_secret(environment)
+        written = kubeconfig_in(secret) if secret else b""
+        if not secret or not written:
+            raise UcpError(f"the cluster of {environment} has no kubeconfig yet", next="ucp status")
+        return checked(written, environment, source_in(context.kube, secret))
 
 
 def checked(content: bytes, environment: str, source: KubeconfigSource | None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     plan_edit,
     shown_step,
 )
-from k8s_ucp.cli.topology_selection import declared_topology
+from k8s_ucp.cli.topology_selection import declared_file, declared_topology
 from k8s_ucp.clusters.user_contexts import forgetting_deleted
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.planned_change import PlannedChange
@@ -50,7 +50,7 @@ def stop_environments(
     again, state = f"ucp stop {env_flags(chosen)}", call.workspace.state(topology.name)
     refuse_lost_core(call, topology, again)
     stopping = [each for each in chosen if each.state == "running"]
-    refuse_protected(stopping, call.workspace.topology_file)
+    refuse_protected(stopping, declared_file(call))
     planned = preview_stop(call, topology, stopping)
     if plan:
         after = {"await-cluster-gone": planned}

@@ -50,7 +50,7 @@ from k8s_ucp.cli.lifecycle.environment_states import (
     preview_stop,
 )
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
-from k8s_ucp.cli.topology_selection import declared_topology, environment_names
+from k8s_ucp.cli.topology_selection import declared_file, declared_topology, environment_names
 from k8s_ucp.engine.journal import Journal, unfinished_at
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.kube import LOCAL_CLUSTER, Object, labels_of
@@ -140,7 +140,7 @@ def _recreate_environments(
     todo = {each.name: next_of(each.state, coming_back=each.name in coming_back) for each in chosen}
     to_tear_down = [each for each in chosen if todo[each.name] is Remaining.tear_down]
     to_recreate = [each for each in chosen if todo[each.name] is not Remaining.wait]
-    refuse_protected(to_tear_down, call.workspace.topology_file)
+    refuse_protected(to_tear_down, declared_file(call))
     again = f"ucp recreate {env_flags(chosen)}"
     refuse_lost_core(call, topology, again)
     core = open_core(call, topology)
@@ -192,7 +192,11 @@ def _wait_until_back(
     _forget_rollouts(context, recreated)
     plan = plans.bring_back(context.topology)
     return run_plan(
-        plan, context, call.console, before=lambda: refuse_changed(context), part_of=parts
+        plan,
+        context,
+        call.console,
+        before=lambda: refuse_changed(context, declared_file(call)),
+        part_of=parts,
     )
 
 
@@ -235,7 +239,7 @@ def _bring_back(
 
 def _context(call: Invocation) -> StartContext:
     topology = declared_topology(call)
-    return context_of(call, topology, read_topology(call.workspace.topology_file))
+    return context_of(call, topology, read_topology(declared_file(call)))
 
 
 def _forget_rollouts(context: StartContext, environments: Iterable[Environment]) -> None:
@@ -269,7 +273,7 @@ def _recreate_core(
         return
 
     def begin() -> None:
-        refuse_changed(context)
+        refuse_changed(context, declared_file(call))
         remember(call.workspace, topology.name, context.topology_file.decode())
 
     seconds = run_plan(plans.start(topology), context, call.console, before=begin)

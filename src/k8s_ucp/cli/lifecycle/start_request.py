@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.topology_selection import file_of, refuse_lost_file, start_command
+from k8s_ucp.cli.topology_selection import (
+    declared_file,
+    no_file_of,
+    refuse_lost_file,
+    start_command,
+)
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.errors import UsageError
@@ -139,7 +144,7 @@ def resolve_topology(call: Invocation, flags: Flags, *, plan: bool = False) -> S
     plan: the start is only shown, so nobody has to agree to it.
     Raises UsageError, or RunInterrupted at a question.
     """
-    path = flags.file.expanduser().resolve() if flags.file else _file(call)
+    path = _file(call, flags)
     if flags.file or path.exists():
         return _from_file(call, flags, path)
     if not flags.describe_topology:
@@ -185,21 +190,25 @@ def resolve_topology(call: Invocation, flags: Flags, *, plan: bool = False) -> S
     return wanted
 
 
-def _file(call: Invocation) -> Path:
-    """The workspace's ucp.yaml, or the file that defines the started topology of --topology."""
-    found = None
-    if call.topology in call.workspace.started():
-        found = file_of(call.workspace, call.topology)
-    return found or call.workspace.topology_file
+def _file(call: Invocation, flags: Flags) -> Path:
+    if flags.file:
+        return flags.file.expanduser().resolve()
+    if flags.describe_topology and not call.topology:
+        # A new topology beside one that was started with --file.
+        return call.workspace.topology_file
+    return declared_file(call)
 
 
 def _from_file(call: Invocation, flags: Flags, path: Path) -> StartRequest:
     topology = load(path)
     if call.topology and call.topology != topology.name:
+        started = call.topology in call.workspace.started()
+        if started and not flags.file:
+            raise no_file_of(call.workspace, call.topology)
         raise UsageError(
             f"{path} defines the topology {topology.name}, not {call.topology}",
             next=start_command(call, call.topology)
-            if call.topology in call.workspace.started()
+            if started
             else f"ucp start --topology {topology.name}",
         )
     if flags.describe_topology:

@@ -19,7 +19,7 @@ from k8s_ucp.cli.command import (
 )
 from k8s_ucp.cli.editing.topology_edit import context_of, refuse_changed
 from k8s_ucp.cli.plan_runner import alone, command_line, open_journal, run_plan, show_plan
-from k8s_ucp.cli.topology_selection import declared_topology, upgradable_names
+from k8s_ucp.cli.topology_selection import declared_file, declared_topology, upgradable_names
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine import pipeline
 from k8s_ucp.engine.journal import UPGRADE, Journal
@@ -84,7 +84,7 @@ def upgrade(
     from k8s_ucp import plans
 
     _check_names(topology, names or ())
-    context = context_of(call, topology, read_topology(call.workspace.topology_file))
+    context = context_of(call, topology, read_topology(declared_file(call)))
     context.upgrade.parts, context.upgrade.patience = frozenset(names or ()), float(wait)
     if rehearse:
         if plan:
@@ -131,7 +131,7 @@ def _run(call: Invocation, context: StartContext, plans: Sequence[Plan[StartCont
                 each,
                 context,
                 call.console,
-                before=lambda: refuse_changed(context),
+                before=lambda: refuse_changed(context, declared_file(call)),
                 part_of=journal,
             )
             for each in plans

@@ -40,7 +40,7 @@ def test_a_file_that_changed_during_the_checks_of_an_upgrade_is_not_published(
     text = topology_text(default())
     path.write_bytes(text.replace("\n", "\r\n").encode())
     context = topology_edit.context_of(call, load(path), read_topology(path))
-    topology_edit.refuse_changed(context)
+    topology_edit.refuse_changed(context, path)
     path.write_text(topology_text(default(environments=("stage", "prod", "eu"))))
     with pytest.raises(UcpError, match="was changed while this command checked it"):
-        topology_edit.refuse_changed(context)
+        topology_edit.refuse_changed(context, path)

@@ -13,12 +13,12 @@ import pytest
 import typer
 
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.inspection.kubeconfig import _cluster, app, checked, renamed
+from k8s_ucp.cli.inspection.kubeconfig import _cluster, _from_cloud, app, checked, renamed
 from k8s_ucp.cli.topology_selection import remember
 from k8s_ucp.clusters.user_contexts import merged
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.kube import Kind, Kube, NotFound, Object
+from k8s_ucp.kube import Kind, Kube, NotFound, Object, Unreachable
 from k8s_ucp.reconciler.access.owners import source_in
 from k8s_ucp.reconciler.access.sources import kubeconfig_in
 from k8s_ucp.topology import default
@@ -187,3 +187,17 @@ def test_the_cluster_of_a_stopped_environment_is_recreated_first(name: str) -> N
     with pytest.raises(UsageError, match="the cluster of stage does not exist") as refused:
         _cluster(context, name)
     assert "ucp recreate --env stage" in (refused.value.next or "")
+
+
+def test_the_kubeconfig_of_a_cloud_cluster_needs_a_running_core() -> None:
+    """It said that a request was refused, and not what to do."""
+
+    def refused(_: str) -> None:
+        raise Unreachable("https://127.0.0.1:1 is not responding")
+
+    context = SimpleNamespace(
+        cloud_secret=refused, core_silence=lambda: "the core cluster demo-core is stopped"
+    )
+    with pytest.raises(UcpError, match="the core cluster demo-core is stopped") as caught:
+        _from_cloud(cast(TopologyView, context), "stage")
+    assert caught.value.next == "ucp start"

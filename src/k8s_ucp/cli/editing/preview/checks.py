@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.editing.preview.app_objects import files_of, has_own_manifests
 from k8s_ucp.cli.editing.preview.rendering import edited, render_repositories
+from k8s_ucp.cli.topology_selection import declared_file
 from k8s_ucp.errors import UcpError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def refuse_new_errors(call: Invocation, edit: Edit, built: Mapping[str, AppObjec
     after = _checked(call, rendered, topology, built).errors
     if not after:
         return
-    path = call.workspace.topology_file
+    path = declared_file(call)
     known = load(path)
     before = _checked(call, render_repositories(call, path.read_bytes(), known), known, {}).errors
     if new := [each for each in after if each not in before]:

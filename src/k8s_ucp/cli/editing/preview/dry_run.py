@@ -16,6 +16,7 @@ from k8s_ucp.cli.editing.preview.notes import (
 )
 from k8s_ucp.cli.editing.preview.permissions import refusals_of
 from k8s_ucp.cli.editing.preview.rendering import before_and_after, differing_files
+from k8s_ucp.cli.topology_selection import declared_file
 from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
 
     report_form(call, edit, name)
     text, topology, before, after = before_and_after(call, edit)
-    call.console.data(f"# {call.workspace.topology_file.name}\n{text}")
+    call.console.data(f"# {declared_file(call).name}\n{text}")
     for file, what in differing_files(before, after):
         call.console.data(f"# {file} ({what})")
     app = next(each for each in topology.spec.apps if each.name == name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from k8s_ucp.cli.topology_selection import declared_file
+
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.cli.editing.topology_edit import Edit
@@ -16,7 +18,7 @@ def edited(call: Invocation, edit: Edit) -> tuple[str, Topology]:
     """(new text of ucp.yaml, new topology). Raises UcpError."""
     from k8s_ucp.topology import read_topology
 
-    path = call.workspace.topology_file
+    path = declared_file(call)
     return edit(read_topology(path), path)
 
 
@@ -26,7 +28,7 @@ def before_and_after(call: Invocation, edit: Edit) -> tuple[str, Topology, Rende
     Raises UcpError.
     """
     text, topology = edited(call, edit)
-    before = render_repositories(call, call.workspace.topology_file.read_bytes(), None)
+    before = render_repositories(call, declared_file(call).read_bytes(), None)
     return text, topology, before, render_repositories(call, text.encode(), topology)
 
 
@@ -40,7 +42,7 @@ def render_repositories(call: Invocation, text: bytes, topology: Topology | None
     from k8s_ucp.gitops.render.app_manifests import read_manifests
     from k8s_ucp.topology import load
 
-    path = call.workspace.topology_file
+    path = declared_file(call)
     topology = topology or load(path)
     manifests = read_manifests(topology, path.parent, fetcher_of(call, topology))
     return render_all(call.workspace, topology, text, manifests, None)
