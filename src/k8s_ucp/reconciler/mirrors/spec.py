@@ -164,7 +164,7 @@ def _mistake(entry: SyncerEntry, allowed: frozenset[str]) -> str:
         return "exactly one of targetCluster and targetSelector is required"
     if entry.namespace not in allowed:
         return (
-            f"Secrets in namespace {entry.namespace} are not mirrored; "
+            f"{entry.kind}s in namespace {entry.namespace} are not mirrored; "
             "reconciler.sourceNamespaces of ucp.yaml allows "
             f"{', '.join(sorted(allowed))}"
         )

@@ -292,6 +292,11 @@ def test_the_oldest_syncer_with_an_existing_source_wins() -> None:
     assert [each.entry.syncer for each in index.desired_copies(*copy_key)] == ["src/a", "src/b"]
 
 
+def test_a_config_map_that_may_not_be_mirrored_is_called_one() -> None:
+    (mistake,) = syncer(entry(kinds="configmap", sourceNamespace="elsewhere")).mistakes
+    assert mistake.startswith("data[0]: ConfigMaps in namespace elsewhere are not mirrored")
+
+
 def test_invalid_entries_are_reported_and_skipped() -> None:
     found = syncer(
         entry(),
@@ -302,6 +307,7 @@ def test_invalid_entries_are_reported_and_skipped() -> None:
     )
     assert [each.number for each in found.entries] == [0]
     assert len(found.mistakes) == 4
+    assert "data[1]: Secrets in namespace elsewhere are not mirrored" in found.mistakes[0]
     assert "reconciler.sourceNamespaces" in found.mistakes[0]
 
 
