@@ -7,6 +7,7 @@ import hashlib
 import re
 import secrets
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,6 +43,9 @@ PORTS = (
     f"{CONTROLLER}-metrics",
     *(f"{APPLICATION_SETS}-metrics", f"{APPLICATION_SETS}-probe", f"{APPLICATION_SETS}-webhook"),
 )
+
+_ANYTHING = ("type: object", "x-kubernetes-preserve-unknown-fields: true")
+"""The schema of a field that may contain anything."""
 
 REVISION_CACHE = "10s"
 """Age of a branch tip that generators may use; polling a local repository costs nothing."""
@@ -275,7 +279,7 @@ class ArgoCD:
 def engine_manifests(module: Path) -> dict[str, bytes]:
     """Argo CD's objects from its sources: file name in the core repository -> content.
 
-    crds.yaml: the CRDs. config.yaml: the ConfigMaps, and the Secret that Argo CD fills itself,
+    crds.yaml: the CRDs, without schemas that Argo CD ignores. config.yaml: the ConfigMaps, and the Secret that Argo CD fills itself,
     without those that are rendered from our templates. Raises UcpError.
     """
     crds = sorted((module / "manifests/crds").glob("*-crd.yaml"))
@@ -287,9 +291,39 @@ def engine_manifests(module: Path) -> dict[str, bytes]:
     if len(crds) != 3 or not config:
         raise UcpError(f"{module} does not contain Argo CD's manifests", next="ucp tools install")
     return {
-        CRDS: b"".join(_document(path.read_text("utf-8")) for path in crds),
+        CRDS: b"".join(
+            _document(without_ignored_templates(path.read_text("utf-8"))) for path in crds
+        ),
         _CONFIG: b"".join(_document(_placed(path.read_text("utf-8"))) for path in config),
     }
+
+
+def without_ignored_templates(crd: str) -> str:
+    """A CRD without the schemas of templates that Argo CD ignores: half of all the core's schemas.
+
+    A generator of an ApplicationSet may change the Application, but not as a child of a matrix or
+    merge generator (applicationset/generators in Argo CD: both use only the parameters). The field
+    may still be there: Argo CD's clients write an empty one.
+    """
+    kept: list[str] = []
+    keys: list[tuple[int, str]] = []  # Those above the line, with their indentation.
+    ignored = sys.maxsize
+    # Not as YAML, since parsing 24,000 lines takes a second.
+    for line in crd.splitlines(keepends=True):
+        indent = len(line) - len(line.lstrip(" "))
+        if indent > ignored:
+            continue
+        ignored = sys.maxsize
+        kept.append(line)
+        if not line.endswith(":\n") or line.startswith("- ", indent):
+            continue
+        while keys and keys[-1][0] >= indent:
+            keys.pop()
+        keys.append((indent, line.strip()))
+        if keys[-1][1] == "template:" and [key for _, key in keys].count("generators:") == 2:
+            ignored = indent
+            kept += (f"{' ' * (indent + 2)}{each}\n" for each in _ANYTHING)
+    return "".join(kept)
 
 
 def ensure_signing_key(kube: Kube) -> None:

@@ -513,6 +513,47 @@ def test_generators_in_the_core_repository_can_not_call_a_forge(running: Running
         forge.server_close()
 
 
+def test_a_template_of_a_child_generator_is_ignored(running: Running) -> None:
+    """So the CRD of ApplicationSets needs no schema for it. Argo CD's clients write empty ones."""
+    core = (running.context.gitops.root / "core.git").as_uri()
+    here = {"name": "in-cluster", "namespace": "argocd"}
+    empty = {"metadata": {}, "spec": {"destination": {}, "project": ""}}
+    other = {"metadata": {"name": "other"}, "spec": {**empty["spec"], "source": {"path": "other"}}}
+    spec = {"project": "infrastructure", "destination": here}
+    children = [
+        {"list": {"elements": [{"first": "a"}], "template": other}},
+        {"list": {"elements": [{"second": "b"}], "template": empty}},
+    ]
+    name = "of-children"
+    item = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "ApplicationSet",
+        "metadata": {"name": name, "namespace": "argocd"},
+        "spec": {
+            "generators": [{"matrix": {"generators": children}}],
+            "template": {
+                "metadata": {"name": "{{first}}-{{second}}"},
+                "spec": {**spec, "source": {"repoURL": core, "path": "applications"}},
+            },
+        },
+    }
+    running.kube.apply(item)
+    try:
+        eventually(
+            lambda: running.application("a-b"),
+            "its Application",
+            lambda: str(running.kube.get(APPLICATION_SET, name, "argocd").get("status")),
+        )
+        assert running.application("a-b")["spec"]["source"]["path"] == "applications"
+        assert not running.application("other")
+        stored = running.kube.get(APPLICATION_SET, name, "argocd")["spec"]["generators"][0]
+        kept = [each["list"]["template"] for each in stored["matrix"]["generators"]]
+        assert kept == [other, empty]
+    finally:
+        running.kube.delete(APPLICATION_SET, name, "argocd")
+        eventually(lambda: not running.application("a-b"), "its removal", running.states)
+
+
 @pytest.mark.slow
 def test_older_topology_is_taken_over_without_a_restart_of_its_apps(running: Running) -> None:
     """Its app repository has the ApplicationSets: they move, and nothing is recreated."""

@@ -303,6 +303,42 @@ def test_a_folder_without_manifests_is_refused(tmp_path: Path) -> None:
         argocd.engine_manifests(tmp_path)
 
 
+def crd(child_template: str) -> str:
+    """The schemas of two generators, of which one has a child."""
+    return f"""\
+      generators:
+        items:
+          properties:
+            list:
+              properties:
+                template:
+                  type: string
+            matrix:
+              properties:
+                generators:
+                  items:
+                    properties:
+                      list:
+                        properties:
+                          template:
+{child_template}
+                          values:
+                            type: object
+                        required:
+                        - values
+      template:
+        type: string
+"""
+
+
+def test_only_the_schemas_of_templates_that_argo_cd_ignores_are_replaced() -> None:
+    indent = " " * 28
+    some = f"{indent}properties:\n{indent}  metadata:\n{indent}    type: object"
+    anything = f"{indent}type: object\n{indent}x-kubernetes-preserve-unknown-fields: true"
+    assert argocd.without_ignored_templates(crd(some)) == crd(anything)
+    assert argocd.without_ignored_templates(crd(anything)) == crd(anything)
+
+
 def test_argo_cd_manifests_omit_objects_that_our_templates_define(tmp_path: Path) -> None:
     crds, config = tmp_path / "manifests/crds", tmp_path / "manifests/base/config"
     crds.mkdir(parents=True)
