@@ -56,7 +56,7 @@ _TEMPORARY = "tmp"
 _CLONES = "_argocd-repo"
 FSCK_SECONDS = 10.0
 """Time to check one of its clones."""
-_COLLECTING: Mapping[str, str] = {"GOGC": "50"}
+_COLLECTING: Mapping[str, str] = {"GOGC": "75"}
 """They read everything at start and then mostly wait, so a lower GOGC saves memory."""
 WEBHOOK_REFRESHES_ONLY = ("ARGOCD_WEBHOOK_MANIFEST_CACHE_WARM_DISABLED", "true")
 """Variable of the server. Without it, a webhook that says that a commit changes no files of an app

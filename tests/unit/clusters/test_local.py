@@ -14,4 +14,4 @@ def test_core_and_app_clusters_have_the_same_garbage_collection_setting(tmp_path
     topology = default()
     core = core_request(Workspace(tmp_path), topology)
     found = environment_requests(topology)[topology.spec.core.provider]
-    assert [Parameters.of(each).gogc for each in (core, *found)] == [75, 75, 75]
+    assert [Parameters.of(each).gogc for each in (core, *found)] == [100, 100, 100]
