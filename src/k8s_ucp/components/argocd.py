@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import sys
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -44,8 +45,25 @@ PORTS = (
     *(f"{APPLICATION_SETS}-metrics", f"{APPLICATION_SETS}-probe", f"{APPLICATION_SETS}-webhook"),
 )
 
-_ANYTHING = ("type: object", "x-kubernetes-preserve-unknown-fields: true")
-"""The schema of a field that may contain anything."""
+_IGNORED_TEMPLATE = """\
+properties:
+  metadata:
+    type: object
+  spec:
+    properties:
+      destination:
+        type: object
+      project:
+        type: string
+      source:
+        properties:
+          repoURL:
+            type: string
+        type: object
+    type: object
+type: object
+"""
+"""Schema of an empty Application, which Argo CD's clients write for a template that is not set."""
 
 REVISION_CACHE = "10s"
 """Age of a branch tip that generators may use; polling a local repository costs nothing."""
@@ -279,8 +297,9 @@ class ArgoCD:
 def engine_manifests(module: Path) -> dict[str, bytes]:
     """Argo CD's objects from its sources: file name in the core repository -> content.
 
-    crds.yaml: the CRDs, without schemas that Argo CD ignores. config.yaml: the ConfigMaps, and the Secret that Argo CD fills itself,
-    without those that are rendered from our templates. Raises UcpError.
+    crds.yaml: the CRDs, without schemas of what Argo CD ignores. config.yaml: the ConfigMaps, and
+    the Secret that Argo CD fills itself, without those that are rendered from our templates. Raises
+    UcpError.
     """
     crds = sorted((module / "manifests/crds").glob("*-crd.yaml"))
     config = [
@@ -302,8 +321,7 @@ def without_ignored_templates(crd: str) -> str:
     """A CRD without the schemas of templates that Argo CD ignores: half of all the core's schemas.
 
     A generator of an ApplicationSet may change the Application, but not as a child of a matrix or
-    merge generator (applicationset/generators in Argo CD: both use only the parameters). The field
-    may still be there: Argo CD's clients write an empty one.
+    merge generator (applicationset/generators in Argo CD: both use only the parameters).
     """
     kept: list[str] = []
     keys: list[tuple[int, str]] = []  # Those above the line, with their indentation.
@@ -322,7 +340,7 @@ def without_ignored_templates(crd: str) -> str:
         keys.append((indent, line.strip()))
         if keys[-1][1] == "template:" and [key for _, key in keys].count("generators:") == 2:
             ignored = indent
-            kept += (f"{' ' * (indent + 2)}{each}\n" for each in _ANYTHING)
+            kept.append(textwrap.indent(_IGNORED_TEMPLATE, " " * (indent + 2)))
     return "".join(kept)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp import yaml_io
 from k8s_ucp.components import argocd
 from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.context import StartContext
@@ -40,6 +41,7 @@ from k8s_ucp.kube import (
     SECRET,
     Kind,
     Kube,
+    KubeError,
     NotFound,
 )
 from k8s_ucp.reconciler.manager import Manager
@@ -513,44 +515,61 @@ def test_generators_in_the_core_repository_can_not_call_a_forge(running: Running
         forge.server_close()
 
 
-def test_a_template_of_a_child_generator_is_ignored(running: Running) -> None:
-    """So the CRD of ApplicationSets needs no schema for it. Argo CD's clients write empty ones."""
+def test_the_crd_of_application_sets_is_as_published_except_for_ignored_templates(
+    toolbox: Toolbox,
+) -> None:
+    path = toolbox.module("argocd") / "manifests/crds/applicationset-crd.yaml"
+    published = path.read_text("utf-8")
+    schemas = []
+    for text in (published, argocd.without_ignored_templates(published)):
+        version = yaml_io.load(text)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        generators = version["properties"]["spec"]["properties"]["generators"]["items"]
+        ignored = [
+            child["properties"].pop("template")
+            for parent in ("matrix", "merge")
+            for child in generators["properties"][parent]["properties"]["generators"]["items"][
+                "properties"
+            ].values()
+            if "template" in child.get("properties", ())
+        ]
+        assert len(ignored) == 14
+        schemas.append(version)
+    assert schemas[0] == schemas[1]
+
+
+def test_a_template_of_a_child_generator_may_only_be_empty(running: Running) -> None:
+    """Argo CD's clients write empty ones; it ignores them all, so their CRD has no other schema."""
     core = (running.context.gitops.root / "core.git").as_uri()
-    here = {"name": "in-cluster", "namespace": "argocd"}
-    empty = {"metadata": {}, "spec": {"destination": {}, "project": ""}}
-    other = {"metadata": {"name": "other"}, "spec": {**empty["spec"], "source": {"path": "other"}}}
-    spec = {"project": "infrastructure", "destination": here}
-    children = [
-        {"list": {"elements": [{"first": "a"}], "template": other}},
-        {"list": {"elements": [{"second": "b"}], "template": empty}},
-    ]
-    name = "of-children"
-    item = {
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "ApplicationSet",
-        "metadata": {"name": name, "namespace": "argocd"},
+    template = {
+        "metadata": {"name": "{{first}}-{{second}}"},
         "spec": {
-            "generators": [{"matrix": {"generators": children}}],
-            "template": {
-                "metadata": {"name": "{{first}}-{{second}}"},
-                "spec": {**spec, "source": {"repoURL": core, "path": "applications"}},
-            },
+            "project": "infrastructure",
+            "destination": {"name": "in-cluster", "namespace": "argocd"},
+            "source": {"repoURL": core, "path": "applications"},
         },
     }
-    running.kube.apply(item)
+    empty = {"metadata": {}, "spec": {"destination": {}, "project": ""}}
+
+    def of_children(ignored: dict[str, Any]) -> dict[str, Any]:
+        children = [
+            {"list": {"elements": [{"first": "a"}], "template": ignored}},
+            {"list": {"elements": [{"second": "b"}]}},
+        ]
+        return {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "ApplicationSet",
+            "metadata": {"name": "of-children", "namespace": "argocd"},
+            "spec": {"generators": [{"matrix": {"generators": children}}], "template": template},
+        }
+
+    with pytest.raises(KubeError, match=r"list\.template\.spec\.sources: field not declared"):
+        running.kube.apply(of_children({"spec": {"sources": "of a wrong type"}}))
+    running.kube.apply(of_children(empty))
     try:
-        eventually(
-            lambda: running.application("a-b"),
-            "its Application",
-            lambda: str(running.kube.get(APPLICATION_SET, name, "argocd").get("status")),
-        )
-        assert running.application("a-b")["spec"]["source"]["path"] == "applications"
-        assert not running.application("other")
-        stored = running.kube.get(APPLICATION_SET, name, "argocd")["spec"]["generators"][0]
-        kept = [each["list"]["template"] for each in stored["matrix"]["generators"]]
-        assert kept == [other, empty]
+        eventually(lambda: running.application("a-b"), "its Application", running.states)
+        assert running.application("a-b")["spec"]["source"] == template["spec"]["source"]
     finally:
-        running.kube.delete(APPLICATION_SET, name, "argocd")
+        running.kube.delete(APPLICATION_SET, "of-children", "argocd")
         eventually(lambda: not running.application("a-b"), "its removal", running.states)
 
 

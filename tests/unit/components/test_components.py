@@ -9,10 +9,13 @@ import shlex
 import stat
 import subprocess
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
 
+from k8s_ucp import yaml_io
 from k8s_ucp.cloud.keys import settle_keys
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import ArgoCD
@@ -303,40 +306,52 @@ def test_a_folder_without_manifests_is_refused(tmp_path: Path) -> None:
         argocd.engine_manifests(tmp_path)
 
 
-def crd(child_template: str) -> str:
-    """The schemas of two generators, of which one has a child."""
-    return f"""\
-      generators:
-        items:
+CRD = """\
+properties:
+  generators:
+    items:
+      properties:
+        list:
           properties:
-            list:
-              properties:
-                template:
-                  type: string
-            matrix:
-              properties:
-                generators:
-                  items:
+            template:
+              type: string
+        matrix:
+          properties:
+            generators:
+              items:
+                properties:
+                  list:
                     properties:
-                      list:
+                      template:
                         properties:
-                          template:
-{child_template}
-                          values:
-                            type: object
+                          metadata:
+                            type: string
                         required:
-                        - values
-      template:
-        type: string
+                        - metadata
+                        type: object
+                      values:
+                        type: object
+            template:
+              type: string
+  template:
+    type: string
 """
+"""The schema of an ApplicationSet with two generators, of which one has a child."""
 
 
 def test_only_the_schemas_of_templates_that_argo_cd_ignores_are_replaced() -> None:
-    indent = " " * 28
-    some = f"{indent}properties:\n{indent}  metadata:\n{indent}    type: object"
-    anything = f"{indent}type: object\n{indent}x-kubernetes-preserve-unknown-fields: true"
-    assert argocd.without_ignored_templates(crd(some)) == crd(anything)
-    assert argocd.without_ignored_templates(crd(anything)) == crd(anything)
+    found, before = (yaml_io.load(each) for each in (argocd.without_ignored_templates(CRD), CRD))
+    child = ("properties", "generators", "items", "properties", "list", "properties")
+    nested = ("properties", "generators", "items", "properties", "matrix", *child)
+    ignored = reduce(getitem, nested, found).pop("template")
+    assert reduce(getitem, nested, before).pop("template") != ignored
+    assert found == before
+    assert ignored["properties"]["metadata"] == {"type": "object"}
+    assert ignored["properties"]["spec"]["properties"].keys() == {
+        "destination",
+        "project",
+        "source",
+    }
 
 
 def test_argo_cd_manifests_omit_objects_that_our_templates_define(tmp_path: Path) -> None:
