@@ -146,7 +146,10 @@ class GitHub:
         return self._job("to-stage", "main", **{"github.event.pull_request.head.sha": head})
 
     def pushed(self, job: str, commit: str, ends: int = 0) -> str:
-        assert self.jobs[job]["if"] == "github.event_name == 'push'"
+        assert self.jobs[job]["if"] == (
+            "github.event_name == 'push'"
+            " && github.ref_name == github.event.repository.default_branch"
+        )
         return self._job(job, commit, ends)
 
     def _job(self, job: str, commit: str, ends: int = 0, **event: str) -> str:
