@@ -66,12 +66,13 @@ def test_a_cluster_whose_record_cannot_be_read_is_not_taken_for_released(tmp_pat
     assert record.exists()
 
 
-def test_a_mark_without_a_uid_is_removed() -> None:
+def test_a_mark_with_other_keys_and_without_a_uid_is_removed() -> None:
     class Server:
         deleted: list[object]
 
         def find(self, kind: Kind, name: str, namespace: str) -> Object:
-            return {"metadata": {"name": name}, "data": {"owner": "me", "name": "demo-core"}}
+            data = {"owner": "me", "name": "demo-core", "note": "added by a person"}
+            return {"metadata": {"name": name}, "data": data}
 
         def delete(self, kind: Kind, name: str, namespace: str, *, uid: str | None) -> bool:
             self.deleted = [name, uid]

@@ -135,7 +135,8 @@ def put_mark(kube: Kube, name: str, owner: str) -> bool:
 def remove_mark(kube: Kube, name: str, owner: str) -> None:
     """Remove the mark if it is ours."""
     mark = kube.find(CONFIG_MAP, MARK, MARK_NAMESPACE)
-    if mark and mapping_in(mark, "data") == {"owner": owner, "name": name}:
+    data = mapping_in(mark or {}, "data")
+    if mark and (data.get("owner"), data.get("name")) == (owner, name):
         kube.delete(CONFIG_MAP, MARK, MARK_NAMESPACE, uid=mark["metadata"].get("uid"))
 
 
