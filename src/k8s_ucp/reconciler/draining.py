@@ -209,7 +209,8 @@ def _balances(service: Object) -> bool:
     if mapping_in(service, "spec").get("type") != "LoadBalancer":
         return False
     given = mapping_in(service, "status", "loadBalancer").get("ingress")
-    return bool(given) or _CLOUD_FINALIZER in (service["metadata"].get("finalizers") or [])
+    finalizers = service["metadata"].get("finalizers")
+    return bool(given) or (isinstance(finalizers, list) and _CLOUD_FINALIZER in finalizers)
 
 
 def _occupies(volume: Object) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.errors import UcpError, command_line
-from k8s_ucp.kube import Object, annotations_of
+from k8s_ucp.kube import Object, annotations_of, mapping_in
 from k8s_ucp.managed.external import Declared
 from k8s_ucp.managed.policies import policies_of
 from k8s_ucp.names import EXTERNAL_NAME
@@ -46,9 +46,9 @@ class RecordedResource:
             f"{item['kind']}.{item['apiVersion'].partition('/')[0]}",
             about.get("namespace", ""),
             about["name"],
-            about["uid"],
+            str(about.get("uid", "")),
             str(annotations_of(item).get(EXTERNAL_NAME, "")),
-            (item.get("spec") or {}).get("forProvider") or {},
+            mapping_in(item, "spec", "forProvider"),
         )
 
     def declared(self) -> Declared:

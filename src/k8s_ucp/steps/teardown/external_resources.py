@@ -13,7 +13,7 @@ from typing import Any
 
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import PERSISTENT_VOLUME, SERVICE, Kube, Object
+from k8s_ucp.kube import PERSISTENT_VOLUME, SERVICE, Kube, Object, mapping_in, mappings_in
 from k8s_ucp.names import PROVIDER
 from k8s_ucp.providers import DEFAULT, PROVIDERS
 from k8s_ucp.reconciler.access.cluster_secret import Registration
@@ -56,7 +56,7 @@ def still_outside(
     for cluster, known in sorted(by_cluster.items()):
         with suppress(UcpError), closing(_client(context, cluster)) as kube:
             items = holders(kube.list_all(SERVICE), kube.list_all(PERSISTENT_VOLUME))
-            uids = {each["metadata"]["uid"] for each in items}
+            uids = {str(each["metadata"].get("uid", "")) for each in items}
             left += [each for each in known if each.uid in uids]
             gone |= {each.uid for each in known} - uids
     return left, gone
@@ -120,15 +120,15 @@ def _hosts(context: StartContext, kube: Kube) -> list[str]:
     if not context.topology.spec.addons.external_dns:
         return []
     items = kube.list_all(kube.kind_of("networking.k8s.io/v1", "Ingress"))
-    rules = [rule for each in items for rule in (each.get("spec") or {}).get("rules") or ()]
-    return sorted({each["host"] for each in rules if each.get("host")})
+    rules = [rule for each in items for rule in mappings_in(each, "spec", "rules")]
+    return sorted({str(each["host"]) for each in rules if each.get("host")})
 
 
 def _address(item: Object) -> str:
     """Address of a load balancer, or a volume's name in its cloud."""
-    given = ((item.get("status") or {}).get("loadBalancer") or {}).get("ingress") or [{}]
-    volume = ((item.get("spec") or {}).get("csi") or {}).get("volumeHandle")
-    return str(volume or given[0].get("hostname") or given[0].get("ip") or "")
+    given = [*mappings_in(item, "status", "loadBalancer", "ingress"), {}][0]
+    volume = mapping_in(item, "spec", "csi").get("volumeHandle")
+    return str(volume or given.get("hostname") or given.get("ip") or "")
 
 
 def _provider(context: StartContext, registration: Registration) -> str:

@@ -115,6 +115,31 @@ def test_resources_outside_a_cluster_are_listed_with_their_cloud_names(
     ]
 
 
+@pytest.mark.parametrize("odd", [5, ["x"], "x", None, {"x": 1}])
+def test_objects_of_another_form_do_not_end_the_teardown(
+    odd: Any, tmp_path: Path, clusters: Clusters
+) -> None:
+    """An app cluster's server may send anything."""
+
+    def item(kind: str, **parts: Any) -> Object:
+        return {"kind": kind, "apiVersion": "v1", "metadata": {"name": kind.lower()}, **parts}
+
+    volume = {**VOLUME, "spec": {**VOLUME["spec"], "csi": odd}}
+    clusters["demo-stage"] = Cluster(
+        {**BALANCER, "status": {"loadBalancer": {"ingress": odd or [odd]}}},
+        {**item("Service", spec=BALANCER["spec"]), "metadata": {"name": "s", "finalizers": odd}},
+        item("Service", spec=odd, status=odd),
+        {**volume, "metadata": {**VOLUME["metadata"], "uid": odd}},
+        *(item("Ingress", spec=each) for each in (odd, {"rules": odd}, {"rules": [odd]})),
+        item("Ingress", spec={"rules": [{"host": odd}]}),
+    )
+    clusters["demo-prod"] = Cluster()
+    given = context(tmp_path, addons={"external-dns": True})
+    found = [each for each in outside_of(given) if each.kind != "DNSRecord"]
+    assert [each.kind for each in found] == ["LoadBalancer", "PersistentVolume"]
+    still_outside(given, found)
+
+
 def test_an_unresponsive_cluster_may_have_cloud_resources_unless_it_is_simulated(
     tmp_path: Path, clusters: Clusters
 ) -> None:
