@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from unittest.mock import Mock
 
@@ -9,6 +10,7 @@ import pytest
 
 from k8s_ucp.kube import Unreachable
 from k8s_ucp.reconciler.access.authenticators import cloud_access
+from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.access.authenticators.cloud_access import CloudAccess
 from tests.raw_server import Speak, endless, server, trickling
 
@@ -30,3 +32,20 @@ def test_a_slow_or_endless_token_endpoint_times_out(
         with pytest.raises(Unreachable, match=r"token endpoint of 127\.0\.0\.1"):
             access.fetch(address)
         assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("encoding", "content"),
+    [(b"identity", b"[" * 100_000), (b"gzip", gzip.compress(b" " * 100_000_000 + b"{}"))],
+    ids=["nested too deeply", "unpacks to a multiple"],
+)
+def test_a_response_that_would_be_costly_to_parse_is_refused(
+    encoding: bytes, content: bytes
+) -> None:
+    head = OK + b"Content-Encoding: %s\r\nContent-Length: %d\r\n\r\n"
+    answer = head % (encoding, len(content)) + content
+    with (
+        server(lambda connection: connection.sendall(answer)) as (address, _),
+        pytest.raises(NoAccess, match=r"token endpoint of 127\.0\.0\.1 returned 200"),
+    ):
+        CloudAccess(Mock(), time.time).fetch(address)

@@ -87,7 +87,7 @@ class CloudAccess:
             raise Unreachable(f"the token endpoint of {host} returned {status}")
         try:
             answer = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if status >= 300 or not isinstance(answer, dict):
             word = answer.get("error") or answer.get("id") if isinstance(answer, dict) else ""
@@ -112,8 +112,14 @@ class CloudAccess:
         limits = RequestLimits(time.monotonic() + SECONDS, LARGEST)
         try:
             with bounded(limits):
+                # Not decompressed, which would evade the limit.
                 answer = self._http.request(
-                    method, url, headers=dict(headers), body=body, redirect=False
+                    method,
+                    url,
+                    headers=dict(headers),
+                    body=body,
+                    redirect=False,
+                    decode_content=False,
                 )
             return int(answer.status), answer.data
         except (HTTPError, OSError) as error:
