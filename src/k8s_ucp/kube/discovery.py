@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.kube.connection import Connection
+from k8s_ucp.kube.connection import REQUEST_SECONDS, Connection
 from k8s_ucp.kube.errors import NotFound, Unreachable
 from k8s_ucp.kube.kinds import Kind
 
@@ -45,13 +45,15 @@ def group_versions(server: Connection, group: str) -> list[str]:
         raise Unreachable(f"{server.server} did not list its versions (GET {path})") from error
 
 
-def api_resources(server: Connection, api_version: str) -> list[ApiResource]:
+def api_resources(
+    server: Connection, api_version: str, *, timeout: float = REQUEST_SECONDS
+) -> list[ApiResource]:
     """The kinds of an API version, such as `v1` or `apps/v1`, without subresources.
 
-    Raises KubeError; NotFound if the server lacks the version.
+    timeout: in seconds. Raises KubeError; NotFound if the server lacks the version.
     """
     path = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
-    listing = server.request("GET", path)
+    listing = server.request("GET", path, timeout=timeout)
     try:
         return [
             _resource(api_version, each)

@@ -13,9 +13,9 @@ from typing import Any
 from k8s_ucp.clusters.api_server import READY, failure_of
 from k8s_ucp.clusters.embedded.folder import VITAL, ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_component
-from k8s_ucp.clusters.embedded.stages import GATEWAY_API
+from k8s_ucp.clusters.embedded.stages import GATEWAY_VERSION
 from k8s_ucp.errors import DeadlineExceeded, UcpError
-from k8s_ucp.kube import NODE, Conflict, Kube, KubeError, NotFound, Unreachable
+from k8s_ucp.kube import NODE, Conflict, Kube, KubeError, NotFound, Unreachable, api_resources
 
 SERVING = (
     "/readyz?exclude=poststarthook/rbac/bootstrap-roles"
@@ -102,12 +102,12 @@ def has_defaults(config: dict[str, Any], until: float) -> bool:
 def gateway_kinds(kube: Kube) -> set[str] | None:
     """Kinds of the Gateway API that the API server has; None if it can't be asked."""
     try:
-        found = kube.request("GET", GATEWAY_API, timeout=2)
+        found = api_resources(kube, GATEWAY_VERSION, timeout=2)
     except NotFound:
         return set()
     except KubeError:
         return None
-    return {each["kind"] for each in found["resources"] if "/" not in each["name"]}
+    return {each.kind.kind for each in found}
 
 
 def wait_described(
@@ -137,7 +137,7 @@ def wait_described(
 def _described(kube: Kube) -> Iterator[str]:
     """Kinds of the Gateway API whose GET request is in the OpenAPI document."""
     try:
-        found = kube.request("GET", f"/openapi/v3{GATEWAY_API}", timeout=2)
+        found = kube.request("GET", f"/openapi/v3/apis/{GATEWAY_VERSION}", timeout=2)
     except KubeError:
         return
     for path in found["paths"].values():

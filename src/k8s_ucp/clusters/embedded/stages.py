@@ -12,7 +12,7 @@ from pathlib import Path
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.workspace import write_private_file
 
-GATEWAY_API = "/apis/gateway.networking.k8s.io/v1"
+GATEWAY_VERSION = "gateway.networking.k8s.io/v1"
 """API path at which the API server lists the kinds of the Gateway API."""
 
 _SEPARATOR = "\n---\n"
