@@ -53,6 +53,9 @@ _WORD = re.compile(r"[^\s\"'\[\]{},:]+")
 """A word of a document that can't be parsed."""
 _LARGEST_DOCUMENT = 64 * 1024
 """Characters; of a longer document, every line is a value."""
+_DEEPEST = 32
+"""Levels of brackets in a document that is parsed: with hundreds, a kilobyte takes seconds."""
+_BRACKET = re.compile(r"[\[{]|[\]}]")
 _PASSWORD = re.compile(r"(?i)pass|token|secret|key|credential")
 _SECRET_KEY = re.compile(
     r"(?i)(pass(word|phrase|wd)|token|client_?secret|(api|secret|private)[_-]?key)$"
@@ -153,6 +156,8 @@ def values_of(name: str, text: str) -> Iterator[str]:
 
     readable = ":" in text and len(text) <= _LARGEST_DOCUMENT
     try:
+        if readable and _is_deep(text):
+            raise ValueError("it is nested too deeply")
         document = yaml_io.load(text) if readable else None
     except (yaml_io.YAMLError, ValueError):
         document = None
@@ -163,6 +168,15 @@ def values_of(name: str, text: str) -> Iterator[str]:
         yield from _leaves(name, document)
     else:
         yield from _single(name, text)
+
+
+def _is_deep(text: str) -> bool:
+    depth = 0
+    for each in _BRACKET.finditer(text):
+        depth += 1 if each[0] in "[{" else -1
+        if depth > _DEEPEST:
+            return True
+    return False
 
 
 def _leaves(name: str, value: Any) -> Iterator[str]:
