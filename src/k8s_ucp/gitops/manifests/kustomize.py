@@ -193,7 +193,9 @@ def innermost(output: str) -> str:
     line = "".join(output.strip().splitlines()[-1:]).removeprefix("`: ")
     _, _, cause = line.rpartition("accumulating resources from '")
     words = cause.partition("': must build at directory")[0].replace("': ", ": ", 1) or line
-    words = _MISSING.sub(r"\1 does not exist", _RECURSED.sub("", words))
+    # Not `sub`, which begins again at each character: names can have thousands.
+    folders = _RECURSED.match(words)
+    words = _MISSING.sub(r"\1 does not exist", words[folders.end() :] if folders else words)
     below = _RECURSED.match(line)
     if below and below["folder"] not in words:
         words = f"{below['folder']}: {words}"

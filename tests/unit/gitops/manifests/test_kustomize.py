@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,14 @@ def test_a_quoted_patch_before_the_message_is_left_out() -> None:
         "`: failed to get the patch file from path(nope.yaml): no such file or directory\n"
     )
     assert innermost(said).startswith("failed to get the patch file from path(nope.yaml)")
+
+
+def test_the_cause_of_an_error_with_a_very_long_name_is_found_at_once() -> None:
+    """A pull request may name a file of any length."""
+    name = "x" * 100_000
+    began = time.process_time()
+    assert name in innermost(f"{START}'{name}': open /a/{name}: file name too long")
+    assert time.process_time() - began < 5
 
 
 def test_a_file_outside_of_a_kustomization_is_reported_with_both_paths() -> None:
