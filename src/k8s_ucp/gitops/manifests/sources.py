@@ -205,11 +205,12 @@ def _kustomizations(folder: Path) -> Iterator[tuple[Path, bytes, Mapping[str, An
             kustomization = _first_map(content, file)
             yield file, content, kustomization
             paths = _local(file, loaded(kustomization))
-            waiting += [path for path in paths if path.is_dir()]
+            # Unlike Path's methods, these accept a text that is too long for a path.
+            waiting += [path for path in paths if os.path.isdir(path)]  # noqa: PTH112
 
 
 def _files(kustomization: Path, entries: list[str]) -> list[Path]:
-    return [path for path in _local(kustomization, entries) if path.is_file()]
+    return [path for path in _local(kustomization, entries) if os.path.isfile(path)]  # noqa: PTH113
 
 
 def _local(kustomization: Path, entries: list[str]) -> list[Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.sources import find_outside, refused
+from k8s_ucp.gitops.manifests.sources import find_outside, find_refused, refused
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,10 @@ def test_a_kustomization_that_can_not_be_read_is_refused(overlay: Path, text: st
     (overlay / "kustomization.yaml").write_text(text)
     with pytest.raises(UsageError):
         find_outside(overlay, overlay.parents[3])
+
+
+def test_a_patch_on_one_line_is_not_taken_for_the_name_of_a_file(overlay: Path) -> None:
+    """It may be longer than any name of a file."""
+    patch = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{a: {'b' * 300}}}}}"
+    (overlay / "kustomization.yaml").write_text(f"patchesStrategicMerge: ['{patch}']\n")
+    assert not list(find_refused(overlay))
