@@ -21,6 +21,8 @@ from k8s_ucp.process.identity import ProcessIdentity, identify
 
 OUTPUT_KEPT = 200
 """Lines of output that an error contains."""
+_NOT_STARTED = 126
+"""Exit code of a program that the system did not start, as in shells."""
 _NO_MEMORY = re.compile(r"fatal error: .*memory")
 """The first line of what Go's runtime prints, hundreds of lines before its end."""
 _DATA = re.compile(r"^VmData:\s+([0-9]+) kB$", re.MULTILINE)
@@ -108,6 +110,10 @@ def run(
         running.wait()
     except sh.ErrorReturnCode as error:
         failed = error
+    except sh.ForkException as error:
+        # Such as an argument of others with a null character, or more than the system passes on.
+        _, _, reason = str(error).strip().splitlines()[-1].partition(": ")
+        raise CommandFailed(command_line[:1], _NOT_STARTED, reason) from error
     except BaseException:
         kill()
         raise

@@ -54,6 +54,15 @@ def test_failing_program_is_reported_with_arguments_code_and_output() -> None:
     assert failure.value.argv[0] == "sh"
 
 
+@pytest.mark.parametrize(
+    ("argument", "reason"), [("a\0b", "null byte"), ("a" * 4_000_000, "Argument list too long")]
+)
+def test_an_argument_that_can_not_be_passed_on_is_a_failure(argument: str, reason: str) -> None:
+    with pytest.raises(CommandFailed, match=reason) as failure:
+        run(["echo", argument], timeout=20)
+    assert len(str(failure.value)) < 500
+
+
 @pytest.mark.parametrize("lines", [100, 1_000_000])
 def test_a_program_that_prints_too_much_is_stopped(lines: int) -> None:
     with pytest.raises(CommandFailed, match="printed more than 99 characters"):

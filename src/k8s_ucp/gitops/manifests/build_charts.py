@@ -80,6 +80,8 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[
     files = settings.get("valueFiles")
     options = ["--namespace", namespace, "--include-crds", *api_versions(), *schema_options(chart)]
     for each in files if isinstance(files, list) else ():
+        if "\0" in str(each):
+            raise UcpError(f"the name of the values file {each!r} has a null character")
         file = (chart / str(each)).resolve()
         if not file.is_relative_to(chart.parents[2].resolve()):
             raise UcpError(f"the values file {each} is outside of the app's folder")

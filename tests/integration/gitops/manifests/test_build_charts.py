@@ -245,6 +245,23 @@ def test_chart_that_can_not_be_rendered_is_reported(tmp_path: Path, toolbox: Too
     assert build_charts(None, tmp_path, [FOLDER], {}).failures == {FOLDER: NO_HELM}
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        r'releaseName: "a\0b"',
+        r'valueFiles: ["a\0b"]',
+        r'parameters: [{name: a, value: "a\0b"}]',
+        f"parameters: [{{name: a, value: {'a' * 200_000}}}]",
+    ],
+)
+def test_settings_that_no_program_can_be_given_are_reported(
+    settings: str, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    chart(tmp_path, **{".argocd-source.yaml": f"helm: {{{settings}}}\n"})
+    built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
+    assert list(built.failures) == [FOLDER]
+
+
 def test_helm_gets_the_proxy_settings_but_no_credential(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
