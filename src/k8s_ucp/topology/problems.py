@@ -198,7 +198,16 @@ def _repeatable(loc: Loc, value: Any) -> Any:
         return value
     if loc[:2] == ("spec", "credentials") or loc in _LOGINS:
         return HIDDEN
-    return re.sub(r"//\S*@", "//...@", value)
+    return re.sub(r"\S+", lambda word: _without_login(word[0]), value)
+
+
+def _without_login(word: str) -> str:
+    """The word without what is between its first `//` and its last `@`.
+
+    A regular expression would take minutes for a word of many slashes.
+    """
+    start, end = word.find("//"), word.rfind("@")
+    return f"{word[:start]}//...@{word[end + 1 :]}" if 0 <= start < end else word
 
 
 def _yaml(value: Any) -> str:

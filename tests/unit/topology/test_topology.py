@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -380,6 +381,12 @@ def test_a_duplicate_environment_is_not_reported_as_a_cycle() -> None:
 def test_branch_names_that_git_allows_are_accepted(name: str) -> None:
     text = f"{HEAD}spec:\n  git: {{branch: {name}}}\n"
     assert parse(text, FILE).spec.git.branch == name
+
+
+def test_a_value_of_many_slashes_is_refused_at_once() -> None:
+    began = time.process_time()
+    refused(f"{HEAD}spec:\n  git: {{provider: url, core: '{'/' * 200_000}'}}\n")
+    assert time.process_time() - began < 20
 
 
 SECRET = "hunter2/verysecret"
