@@ -56,6 +56,7 @@ from k8s_ucp.kube.kinds import (
     namespaced_name,
 )
 from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
+from k8s_ucp.kube.object_form import is_object
 
 __all__ = [
     "APPLICATION",
@@ -100,6 +101,7 @@ __all__ = [
     "controller_reference",
     "current_context",
     "group_versions",
+    "is_object",
     "kinds_in",
     "labels_of",
     "mapping_in",

@@ -17,6 +17,8 @@ from k8s_ucp.kube import (
     Kube,
     NotFound,
     Object,
+    Unreachable,
+    is_object,
 )
 from k8s_ucp.reconciler.mirrors import copies, copy_bodies
 from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef
@@ -41,7 +43,7 @@ class Writer:
     def read(self, ref: ObjectRef) -> Copy | None:
         """The object, as a copy. Raises KubeError."""
         live = self._live(ref)
-        return copies.copy_of(live, self.cluster) if live else None
+        return None if live is None else self._copy(ref, live)
 
     def perform(
         self, ref: ObjectRef, action: Create | Update | TakeOver | Recreate | Remove | Orphan
@@ -59,13 +61,13 @@ class Writer:
                     ref, self.cluster, self.topology, desired.entry, source, found.version
                 )
                 path = _path(ref, ref.name)
-                return self._send("PATCH", path, steps, content="application/json-patch+json")
+                return self._send(ref, "PATCH", path, steps, content="application/json-patch+json")
             case TakeOver(desired, source, found):
                 live = self._same(ref, found)
                 body = copy_bodies.taken_over(
                     live, ref, self.cluster, self.topology, desired.entry, source
                 )
-                return self._send("PUT", _path(ref, ref.name), body)
+                return self._send(ref, "PUT", _path(ref, ref.name), body)
             case Recreate(desired, source, found):
                 body = copy_bodies.build(ref, self.cluster, self.topology, desired.entry, source)
                 self._delete(ref, found)
@@ -74,13 +76,12 @@ class Writer:
                 self._delete(ref, found)
                 return None
             case Orphan(found):
-                self._send(
-                    "PUT", _path(ref, ref.name), copy_bodies.released(self._same(ref, found))
-                )
+                body = copy_bodies.released(self._same(ref, found))
+                self._send(ref, "PUT", _path(ref, ref.name), body)
                 return None
 
     def _create(self, ref: ObjectRef, body: Object) -> Copy:
-        return self._send("POST", _path(ref), body)
+        return self._send(ref, "POST", _path(ref), body)
 
     def _delete(self, ref: ObjectRef, found: Copy) -> None:
         only = {"uid": found.uid, "resourceVersion": found.version}
@@ -96,7 +97,7 @@ class Writer:
 
     def _same(self, ref: ObjectRef, found: Copy) -> Object:
         live = self._live(ref)
-        if live is None or live["metadata"]["resourceVersion"] != found.version:
+        if live is None or self._copy(ref, live).version != found.version:
             raise Conflict(f"{ref} changed since it was read", status=409)
         return live
 
@@ -108,12 +109,26 @@ class Writer:
         return found
 
     def _send(
-        self, method: str, path: str, body: object, content: str = "application/json"
+        self,
+        ref: ObjectRef,
+        method: str,
+        path: str,
+        body: object,
+        content: str = "application/json",
     ) -> Copy:
         answer = self.kube.request(
             method, path, query=_MANAGER, body=body, content=content, timeout=SECONDS
         )
-        return copies.copy_of(answer, self.cluster)
+        return self._copy(ref, answer)
+
+    def _copy(self, ref: ObjectRef, answer: Object) -> Copy:
+        """Reduce a response. Raises Unreachable if it has another form: its server may be odd."""
+        try:
+            if is_object(answer):
+                return copies.copy_of(answer, self.cluster)
+        except (KeyError, TypeError, AttributeError, ValueError):
+            pass
+        raise Unreachable(f"{self.kube.server}: the response is not {ref}")
 
 
 def _path(ref: ObjectRef, name: str | None = None) -> str:
