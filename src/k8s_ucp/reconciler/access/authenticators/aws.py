@@ -159,7 +159,8 @@ def _take_on(role: str, keys: Keys, region: str, cloud: Cloud) -> Keys:
     answer = cloud.fetch(url)
     try:
         found = answer["AssumeRoleResponse"]["AssumeRoleResult"]["Credentials"]
-        return Keys(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"])
+        parts = [found[each] for each in ("AccessKeyId", "SecretAccessKey", "SessionToken")]
+        return Keys(*map(str, parts))
     except (KeyError, TypeError) as error:
         raise NoAccess("TokenRefused", f"STS returned no credentials of {role}") from error
 

@@ -17,6 +17,10 @@ from k8s_ucp.reconciler.access.authenticators.cloud_access import as_mapping
 
 AZURE = "azure"
 AUTHORITY = "https://login.microsoftonline.com"
+LONGEST = 86_400.0
+"""Longest lifetime of a token that is believed, in seconds."""
+UNKNOWN = 300.0
+"""Lifetime that is assumed if the response has no valid one."""
 AKS = "6dae42f8-4368-4678-94ff-3960e28e3630"
 """Application ID of the AKS API servers, the same for all tenants."""
 
@@ -49,4 +53,8 @@ def _take(text: str, server: str, cloud: Cloud) -> tuple[str, float]:
     token = answer.get("access_token")
     if not isinstance(token, str):
         raise NoAccess("TokenRefused", "the response of Azure contains no access_token")
-    return token, float(answer.get("expires_in") or 300)
+    try:
+        seconds = float(answer.get("expires_in") or UNKNOWN)
+    except (ValueError, TypeError, OverflowError):
+        seconds = UNKNOWN
+    return token, seconds if 0 < seconds <= LONGEST else UNKNOWN

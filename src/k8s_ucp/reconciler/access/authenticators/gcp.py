@@ -56,6 +56,11 @@ def _take(text: str, cloud: Cloud) -> tuple[str, float]:
         raise NoAccess(
             "TokenRefused", f"Google Cloud rejected the key of {account['client_email']}"
         ) from error
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+        # google-auth doesn't check the form of a response.
+        raise NoAccess(
+            "TokenRefused", "the response of the token endpoint of Google Cloud contains no token"
+        ) from error
     return str(found.token), LIFETIME
 
 

@@ -8,13 +8,17 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.reconciler.access.authenticators import aws as authenticator_aws
+from k8s_ucp.reconciler.access.authenticators import azure as authenticator_azure
+from k8s_ucp.reconciler.access.authenticators import gcp as authenticator_gcp
 from k8s_ucp.reconciler.access.authenticators.aws import Keys, presign, read_keys
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, ClusterInfo, NoAccess, choose
 from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS
-from tests.unit.reconciler.access.authenticators.clouds import Answering
+from tests.unit.reconciler.access.authenticators.clouds import Answering, NoCloud
 
 CANARY = "canary-77aa"
 AWS_FILE = f"[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = {CANARY}\n"
@@ -176,3 +180,32 @@ def test_an_invalid_credential_is_refused_and_not_shown(provider: str, text: str
     assert caught.value.reason == "CredentialsInvalid"
     assert "crossplane-system/" in caught.value.message
     assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["soon", [], [5], {}, "inf", float("nan"), -5, 10**400])
+def test_a_lifetime_of_another_form_is_not_believed(given: Any) -> None:
+    principal = json.dumps({"clientId": "c", "clientSecret": CANARY, "tenantId": "t"})
+    answer = {"access_token": "t", "expires_in": given}
+    found = authenticator_azure._take(principal, "s", Answering(principal, answer))
+    assert found == ("t", authenticator_azure.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"[]", b"5", b"null", b"[" * 100_000, b"\xff", b'{"access_token": "x", "expires_in": "soon"}'],
+)
+def test_a_response_of_another_form_contains_no_token_of_google(content: bytes) -> None:
+    class Endpoint(NoCloud):
+        def send(self, method: str, url: str, *_: Any, **__: Any) -> tuple[int, bytes]:
+            return 200, content
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    account = {
+        "client_email": "a@example.org",
+        "token_uri": "https://example.org/token",
+        "private_key": key.private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        ).decode(),
+    }
+    with pytest.raises(NoAccess, match="token endpoint of Google Cloud contains no token"):
+        authenticator_gcp._take(json.dumps(account), Endpoint())
