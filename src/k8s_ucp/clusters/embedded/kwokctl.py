@@ -153,8 +153,7 @@ ENABLED_CONTROLLERS: Mapping[str, str] = {
 # that can take five minutes, in which the teams of a new topology could create no claims.
 _QUOTA_RESYNC: Mapping[str, str] = {"resource-quota-sync-period": "15s"}
 
-# kwok caches the whole API group of each kind that it simulates, and none of the three has much to
-# do: a lower GOGC keeps their memory with the stages as low as without.
+# None of the three has much to do, so a lower GOGC saves memory.
 _KWOK_GOGC, _MANAGER_GOGC, _ETCD_GOGC = 25, 50, 50
 
 # The API server listens on loopback only, so it would look for another address to advertise, and

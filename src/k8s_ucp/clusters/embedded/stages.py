@@ -13,7 +13,7 @@ from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.workspace import write_private_file
 
 GATEWAY_VERSION = "gateway.networking.k8s.io/v1"
-"""API path at which the API server lists the kinds of the Gateway API."""
+"""The API version that has the kinds of the Gateway API."""
 
 _SEPARATOR = "\n---\n"
 _KIND = re.compile(r"resourceRef: \{apiGroup: gateway\.networking\.k8s\.io/v1, kind: (\w+)\}")
