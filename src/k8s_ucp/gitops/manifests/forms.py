@@ -6,6 +6,7 @@ import contextlib
 import functools
 import posixpath
 import re
+import shlex
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -144,6 +145,12 @@ def find_form(
                 f"no manifests, and {login} is a kubeconfig",
                 next="for an environment on its cluster: KUBECONFIG=FILE ucp env add NAME "
                 "--cluster existing",
+            )
+        if package := next((each for each in sorted(files) if each.endswith(".tgz")), None):
+            raise UsageError(
+                f"no manifests, and {package} is not unpacked",
+                next=f"if it is a Helm chart: tar -xzf {shlex.quote(package)}; then: ucp app add "
+                "NAME FOLDER, with the folder that this makes",
             )
         raise UsageError(
             f"no manifests: {_candidates(files)}",

@@ -125,6 +125,10 @@ def _of_cdk8s(app: str, _: Mapping[str, Any]) -> str:
     return f"cdk8s synth; then: ucp app add {app} dist"
 
 
+def _of_dhall(app: str, _: Mapping[str, Any]) -> str:
+    return f"dhall-to-yaml --file FILE.dhall > FILE.yaml; then: ucp app add {app} FILE.yaml"
+
+
 def _of_compose(app: str, _: Mapping[str, Any]) -> str:
     return (
         "Docker Compose files describe no objects of Kubernetes: convert them (`kompose convert -o "
@@ -169,4 +173,5 @@ _TOOLS: tuple[tuple[str, re.Pattern[str], bool, Advice], ...] = (
         False,
         _of_compose,
     ),
+    ("Dhall", re.compile(r"(?:.*/)?[^/]+\.dhall"), False, _of_dhall),
 )

@@ -167,6 +167,7 @@ REPOSITORIES = b"repositories: [{name: far, url: 'https://charts.example.org'}]\
         ("module/timoni.cue", b"package main\n", "timoni build NAME FOLDER > FILE.yaml; then: "),
         ("cue.mod/module.cue", b"module: a\n", "write its objects to a file (`cue export"),
         ("cdk8s.yaml", b"app: node main.js\n", "cdk8s synth; then: ucp app add NAME dist"),
+        ("k8s/web.dhall", b"{ a = 1 }\n", "dhall-to-yaml --file FILE.dhall > FILE.yaml; then: ucp"),
         ("Tiltfile", b"k8s_yaml('a')\n", "ucp app add NAME FOLDER of the manifests"),
         (
             "skaffold.yaml",
@@ -181,6 +182,16 @@ def test_files_of_other_tools_are_refused_with_the_next_command(
     with pytest.raises(UsageError, match="is not read") as refused:
         find_form({name: content, "README.md": b""})
     assert str(refused.value.next).startswith(advice)
+
+
+def test_a_folder_with_a_packaged_chart_only_is_refused_with_the_next_command() -> None:
+    with pytest.raises(
+        UsageError, match=r"no manifests, and a/web-1\.2\.0\.tgz is not unpacked"
+    ) as no:
+        find_form({"a/web-1.2.0.tgz": b"", "README.md": b""})
+    assert "tar -xzf a/web-1.2.0.tgz; then: ucp app add NAME FOLDER" in str(no.value.next)
+    web = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
+    assert find_form({"web-1.2.0.tgz": b"", "web.yaml": web}).form == "kustomize"
 
 
 def test_a_template_of_another_tool_is_refused_as_that() -> None:
