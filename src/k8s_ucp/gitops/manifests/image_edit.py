@@ -45,6 +45,16 @@ class Pin:
 NO_PIN = Pin()
 
 
+class NoImages(NotEditable):
+    """A kustomization lists no images. where: its path."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        super().__init__(
+            f"{where} has no images", next=f"add `images:` with the image's name to {where}"
+        )
+
+
 @dataclass(frozen=True)
 class Image:
     """One entry of `images`."""
@@ -55,7 +65,7 @@ class Image:
 
 
 def read_images(text: str, where: str) -> list[Image]:
-    """The entries of a kustomization, in order. Raises NotEditable."""
+    """The entries of a kustomization, in order. Raises NotEditable, and NoImages without any."""
     root = read_tree(text, where)
     return [_image(entry) for entry in _entries(root, where)]
 
@@ -96,10 +106,10 @@ def reads_as_text(value: str) -> bool:
 def _entries(root: YamlNode, where: str) -> list[YamlNode]:
     pair = _pair(root, "images", where) if root.kind == "map" else None
     if root.kind != "map" or pair is None or pair[1].resolved().kind != "list":
-        raise NotEditable(f"{where} has no images", next=_ADD_IMAGES.format(where=where))
+        raise NoImages(where)
     entries = pair[1].resolved().items
     if not entries:
-        raise NotEditable(f"{where} has no images", next=_ADD_IMAGES.format(where=where))
+        raise NoImages(where)
     for entry in entries:
         if entry.resolved().kind != "map":
             raise NotEditable(f"{where} has an entry under images that is not a mapping")
@@ -107,9 +117,6 @@ def _entries(root: YamlNode, where: str) -> list[YamlNode]:
         if not _NAME.fullmatch(name):
             raise NotEditable(f"{where} has an entry under images with the invalid name {name!r}")
     return entries
-
-
-_ADD_IMAGES = "add `images:` with the image's name to {where}"
 
 
 def _entry(entries: list[YamlNode], name: str, where: str) -> YamlNode:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from k8s_ucp.errors import LISTED, UsageError, some_of
-from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
-from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, readable
+from k8s_ucp.gitops.manifests.image_edit import NoImages, Pin, quoted
+from k8s_ucp.gitops.manifests.images_and_ports import images_in
+from k8s_ucp.gitops.manifests.reachable import FolderTree, kustomization, taken_in
 from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
@@ -94,7 +96,13 @@ def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
     config = config_file(app)
     content = tip.read(config)
     named = read_config(None if content is None else decoded(content, config), config, env)
-    found = find_targets(folder, env, named)
+    try:
+        found = find_targets(folder, env, named)
+    except NoImages as error:
+        if lines := _lines_of_images(tip, folder.path):
+            what = f"add these lines to {error.where}, commit and push them, and run it again:"
+            error.next = "\n    ".join([what, *lines])
+        raise
     if found is None:
         refuse_unknown(tip, app, env)
         advice = f"add {folder.path}/{KUSTOMIZATIONS[0]}"
@@ -111,6 +119,34 @@ def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
         order_of.read_marks(marks, f"{folder.path}/{MARKS_FILE}"),
         folder,
     )
+
+
+def _lines_of_images(tip: Tip, folder: str) -> list[str]:
+    """The lines that make the images of a kustomization promotable; empty if none are found.
+
+    Only of files of the repository: a remote base is not read, nor what the tip doesn't have.
+    """
+    try:
+        files = taken_in(FolderTree(names=tip.files, read=tip.read), [folder])
+        versions = dict(images_in(readable(files)))
+    except (UsageError, NotEditable):
+        return []
+    for used in sorted({path.rpartition("/")[0] for path in files}):
+        # What bases set: their image has another version, and maybe another name.
+        for entry in maps(kustomization(files, used), "images"):
+            name = str(entry.get("name"))
+            if name in versions:
+                old = versions.pop(name)
+                digest = f"@{entry['digest']}" if entry.get("digest") else ""
+                new = f"{entry.get('newTag') or ''}{digest}"
+                versions[str(entry.get("newName") or name)] = new or old
+    lines = []
+    for name, version in sorted(versions.items()):
+        tag, _, digest = version.partition("@")
+        lines += [f"  - name: {name}"]
+        lines += [f"    newTag: {quoted(tag, '')}"] if tag else []
+        lines += [f"    digest: {digest}"] if digest else []
+    return ["images:", *lines] if lines else []
 
 
 def nothing_found(tip: Tip, app: str, where: str) -> NotEditable:

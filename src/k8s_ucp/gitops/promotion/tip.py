@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from k8s_ucp.git.objects import SUBMODULE, SYMBOLIC_LINK, TreeEntry
 from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.manifests.reachable import within
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE
 from k8s_ucp.gitops.promotion.order import MARKS_FILE
@@ -20,9 +21,10 @@ class GitTip:
         self.commit = commit
         self._repository = repository
         names = tuple(dict.fromkeys(apps))
-        folders = (f"apps/{app}/overlays" for app in names)
-        configs = (config_file(app) for app in names)
-        self._entries = repository.listing(commit, *folders, ENVIRONMENTS_FILE, *configs)
+        folders = [f"apps/{app}/overlays" for app in names]
+        configs = [config_file(app) for app in names]
+        self._listed = (*folders, ENVIRONMENTS_FILE, *configs)
+        self._entries = repository.listing(commit, *self._listed)
         self._contents = repository.contents(
             entry.id
             for path, entry in self._entries.items()
@@ -31,6 +33,9 @@ class GitTip:
 
     def read(self, path: str) -> bytes | None:
         entry = self._entries.get(path)
+        if entry is None and not any(within(path, each) for each in self._listed):
+            # A file of a base, which is only read for advice.
+            entry = self._repository.listing(self.commit, path).get(path)
         if entry is None:
             self._refuse_detours(path)
             return None

@@ -247,3 +247,21 @@ def test_history_of_an_unknown_app_is_refused(repository: AppRepository, ucp: Uc
         result = ucp("history", *words, "--repo", repository.url)
         assert result.code == 2
         assert said in result.err
+
+
+def test_a_kustomization_without_images_gets_the_lines_with_those_of_its_base(
+    repository: AppRepository, refused: Callable[..., Result], ucp: Ucp
+) -> None:
+    pod = "spec: {containers: [{name: a, image: 'a/b:1.10'}]}\n"
+    text = "resources: [../../base]\n"
+    files = {
+        "apps/echo/base/kustomization.yaml": "resources: [pod.yaml]\n",
+        "apps/echo/base/pod.yaml": f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\n{pod}",
+        STAGE: text,
+    }
+    repository.commit(files)
+    said = refused("echo", "--env", "stage", "--tag", "2", code=1).err
+    _, lines, added = said.partition("    images:\n")
+    repository.commit({STAGE: text + lines.strip() + "\n" + added})
+    ucp("promote", "echo", "--env", "stage", "--tag", "2", "--repo", repository.url)
+    assert repository.tag("echo", "stage") == "2"

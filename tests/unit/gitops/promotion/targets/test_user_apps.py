@@ -498,3 +498,38 @@ def test_a_rollback_of_the_first_promotion_restores_the_charts_default() -> None
     held = MemoryTip({**there.content, **decision.writes})
     assert promote(held).status == "held"
     assert promote(held, "3.0.0").status == "held"
+
+
+class TestKustomizationsWithoutImages:
+    BASE = (
+        "spec:\n  containers:\n  - {name: web, image: 'example.org/web:1.10'}\n"
+        f"  - {{name: side, image: 'side@{SHA}'}}\n  - {{name: old, image: 'old:1'}}\n"
+    )
+
+    def refused(self, overlay: str, **more: str) -> str:
+        files = {
+            "apps/web/overlays/stage/kustomization.yaml": overlay,
+            "base/kustomization.yaml": "resources: [web.yaml]\n"
+            "images: [{name: old, newName: new, newTag: '2'}]\n",
+            "base/web.yaml": f"apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\n{self.BASE}",
+        }
+        with pytest.raises(NotEditable, match="has no images") as refused:
+            promote(tip({**files, **more}))
+        return str(refused.value.next)
+
+    def test_the_lines_to_add_are_printed_with_the_images_of_the_base(self) -> None:
+        said = self.refused("resources: [../../../../base]\n")
+        first, *lines = said.split("\n    ")
+        assert first.startswith("add these lines to apps/web/overlays/stage/kustomization.yaml")
+        assert lines == [
+            *("images:", "  - name: example.org/web", '    newTag: "1.10"'),
+            *("  - name: new", '    newTag: "2"', "  - name: side", f"    digest: {SHA}"),
+        ]
+        written = "resources: [../../../../base]\n" + "".join(f"{each}\n" for each in lines)
+        there = tip({"apps/web/overlays/stage/kustomization.yaml": written})
+        assert promote(there, images={"new": Pin("3")}).status == "promoted"
+
+    def test_without_manifests_to_read_the_advice_is_general(self) -> None:
+        advice = "add `images:` with the image's name to apps/web/overlays/stage/kustomization.yaml"
+        assert self.refused("resources: ['https://example.org/base']\n") == advice
+        assert self.refused("resources: [../../../../base]\n", **{"base/web.yaml": "{"}) == advice
