@@ -28,6 +28,18 @@ def declares_applications(content: bytes, path: str) -> bool:
     return any(map(_is_of_argocd, read_documents(content, path)))
 
 
+def projects_alone(files: Mapping[str, bytes]) -> list[str]:
+    """The files with AppProjects, if files have nothing else that only Argo CD reads."""
+    declaring = [path for path, content in files.items() if declares_applications(content, path)]
+    found = (
+        each
+        for path in declaring
+        for each in read_documents(files[path], path)
+        if _is_of_argocd(each)
+    )
+    return declaring if all(each.kind == "AppProject" for each in found) else []
+
+
 def objects_beside(documents: Iterable[ArgoDocument]) -> list[str]:
     """The objects that belong to no Application. Not Namespaces: Argo CD creates those of apps."""
     return [
@@ -68,6 +80,14 @@ def objects_of_kustomizations(tree: RepositoryTree, folders: Collection[str]) ->
             found += [f"{kind}/{each.get('name')}" for each in maps(content, field)]
         found += [f"the chart {each.get('name')}" for each in maps(content, "helmCharts")]
     return list(dict.fromkeys(found))
+
+
+def has_projects(files: Collection[str], advice: str) -> NotImportable:
+    """Why manifests with an AppProject are not imported. files: those that have one."""
+    shown = some_of(sorted(files), 3)
+    return NotImportable(
+        f"each app gets its own AppProject, and its manifests have one ({shown})", advice
+    )
 
 
 def not_added(objects: list[str], advice: str) -> NotImportable:

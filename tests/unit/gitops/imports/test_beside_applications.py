@@ -81,3 +81,18 @@ def test_manifests_that_only_look_like_those_of_argocd_are_an_app(manifest: str)
     assert [each.name for each in found({"web/all.yaml": manifest}).findings] == ["web"]
     kustomized = {"web/all.yaml": manifest, "web/kustomization.yaml": overlay("all.yaml")}
     assert [each.name for each in found(kustomized).findings] == ["web"]
+
+
+def test_an_appproject_beside_manifests_is_to_be_left_out_by_name() -> None:
+    files = {"api/project.yaml": document("AppProject", "team", {}), "api/settings.yaml": CONFIG}
+    [only] = not_added(files)
+    reason = "each app gets its own AppProject, and its manifests have one (api/project.yaml)"
+    advice = "move api/project.yaml to another folder, then: ucp app add api api"
+    assert (only.reason, only.advice) == (reason, advice)
+    files["api/kustomization.yaml"] = overlay("project.yaml", "settings.yaml")
+    [only] = not_added(files)
+    file = "api/kustomization.yaml"
+    advice = f"remove api/project.yaml from the resources of {file}, then: ucp app add api api"
+    assert (only.reason, only.advice) == (reason, advice)
+    [only] = not_added(files | {"api/web.yaml": WEB, file: overlay("web.yaml", "settings.yaml")})
+    assert "its Applications are listed separately" in only.reason

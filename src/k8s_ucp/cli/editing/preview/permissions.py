@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from shlex import quote
@@ -155,11 +156,24 @@ def find_forbidden(app: App, app_objects: AppObjects) -> UsageError | None:
             "only",
             next="ucp app import REPO adds the apps that they deploy",
         )
-    if any(_is_of_argocd(each) and each.get("kind") == "AppProject" for each in objects):
+    projects = [
+        each for each in objects if _is_of_argocd(each) and each.get("kind") == "AppProject"
+    ]
+    if projects:
+        names = some_of(sorted({named(each) for each in projects}), _SHOWN)
+        files = sorted(
+            # As the user has them: the app repository's folders don't exist yet.
+            {
+                re.sub(rf"apps/{re.escape(app.name)}/(?:base|overlays/[^/]+)/", "", path)
+                for path, content in app_objects.files.items()
+                if b"AppProject" in content
+            }
+        )
+        where = some_of(files, _SHOWN) or "the manifests"
         return UsageError(
-            f"{app.name}: it has an AppProject of Argo CD, but each app gets its own",
-            next="remove it from the manifests; `clusterKinds` and `namespaces` in ucp.yaml say "
-            "what the app may do",
+            f"{app.name}: it has an AppProject of Argo CD, but each app gets its own ({names})",
+            next=f"remove it from {where}; `clusterKinds` and `namespaces` in ucp.yaml say what "
+            "the app may do",
         )
     for namespace in filter(closed_to_apps, needed(objects, app.home).namespaces):
         outside = {

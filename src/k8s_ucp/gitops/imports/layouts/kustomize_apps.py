@@ -6,10 +6,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from k8s_ucp.errors import some_of
 from k8s_ucp.gitops.imports.beside_applications import (
     declares_applications,
+    has_projects,
     not_added,
     objects_of_kustomizations,
+    projects_alone,
 )
 from k8s_ucp.gitops.imports.findings import DEFAULT, DiscoveredApp, NotImportable, RefusedApp
 from k8s_ucp.gitops.imports.layouts.app_folders import app_and_environment, name_of
@@ -72,8 +75,13 @@ def find_kustomizations(
             if objects := objects_of_kustomizations(tree, folders):
                 file = tree.kustomization_file(where)
                 command = tree.origin.command(name, where)
-                advice = f"remove the Applications from {file}, then: {command}"
-                yield not_added(objects, advice).refusal(name, where or ".")
+                if projects := projects_alone(files):
+                    advice = f"remove {some_of(sorted(projects), 3)} from the resources of {file}"
+                    refused = has_projects(projects, f"{advice}, then: {command}")
+                else:
+                    advice = f"remove the Applications from {file}, then: {command}"
+                    refused = not_added(objects, advice)
+                yield refused.refusal(name, where or ".")
             continue
         try:
             refuse_templates(files, tree.origin.command(name, where), kustomized=True)

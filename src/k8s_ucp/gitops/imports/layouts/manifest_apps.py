@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, some_of
 from k8s_ucp.gitops.imports.beside_applications import (
     declares_applications,
+    has_projects,
     not_added,
     objects_in,
+    projects_alone,
 )
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable, RefusedApp
 from k8s_ucp.gitops.imports.layouts.app_folders import app_and_environment, name_of
@@ -144,6 +146,10 @@ def _is_app(tree: RepositoryTree, name: str, folders: Collection[str]) -> bool:
     others = [path for path, objects in found.items() if objects]
     if not others:
         return False
+    if projects := projects_alone(files):
+        shown = some_of(sorted(projects), 3)
+        command = tree.origin.command(name, min(folders))
+        raise has_projects(projects, f"move {shown} to another folder, then: {command}")
     advice = "move that to a folder of its own, and add it by `ucp app add`"
     if len(others) == 1 and others[0] not in declaring:
         advice = tree.origin.command(name, others[0])

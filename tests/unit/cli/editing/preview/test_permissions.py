@@ -78,4 +78,9 @@ def test_an_appproject_is_to_be_removed_not_moved_to_another_namespace() -> None
     brings = {**project, "metadata": {"name": "x", "namespace": "argocd"}}
     problem = find_forbidden(app, AppObjects([brings]))
     assert problem is not None
+    assert "(AppProject/x)" in problem.message
     assert str(problem.next).startswith("remove it from the manifests")
+    kinds = {"base/team": "AppProject", "overlays/stage/team": "AppProject", "base/web": "Pod"}
+    files = {f"apps/web/{path}.yaml": f"kind: {kind}\n".encode() for path, kind in kinds.items()}
+    problem = find_forbidden(app, AppObjects([brings], files=files))
+    assert str(problem and problem.next).startswith("remove it from team.yaml;")
