@@ -32,6 +32,8 @@ _APPLICATION = re.compile(
 )
 _FLUX = re.compile(r"fluxcd\.io/")
 _OF_FLUX = re.compile(rb"(?:apiVersion|group)[\"']?:[ \t]*[\"']?[\w.-]*fluxcd\.io\b")
+_MOST_KEPT = 64 * 1024 * 1024
+"""Bytes of files that are kept in memory while a repository is searched."""
 MOVING = frozenset(["", "HEAD", "main", "master", "None"])
 """Revisions that stand for the newest commit."""
 LOCAL = "cnoe://"
@@ -58,7 +60,7 @@ class RepositoryTree:
     """The files of a repository."""
 
     def __init__(self, folder_tree: FolderTree, origin: Origin | None = None) -> None:
-        self.folder_tree = replace(folder_tree, read=_remembers_missing(folder_tree))
+        self.folder_tree = replace(folder_tree, read=_remembering(folder_tree))
         self.origin = origin or Origin()
         self.names = _without_dependencies(folder_tree.names(""))
         self.generated = frozenset[str]()
@@ -66,6 +68,7 @@ class RepositoryTree:
         self._passed_over: tuple[str, ...] = ()
         self._kustomizations: dict[str, Mapping[str, object]] = {}
         """{folder: its kustomization}. Each is looked at many times, and parsing takes long."""
+        self._config_maps: dict[str, list[ArgoDocument]] = {}
 
     def with_generated(self, files: Mapping[str, bytes]) -> RepositoryTree:
         """A tree that has these files, too."""
@@ -204,6 +207,28 @@ class RepositoryTree:
                     found += map(beside_its_file, read)
         return tuple(found), tuple(unreadable)
 
+    def config_maps(self, name: str) -> list[ArgoDocument]:
+        """The ConfigMaps with a name, in files outside of charts."""
+        if name not in self._config_maps:
+            self._config_maps[name] = [
+                each
+                for path in self._files_with_config_maps
+                if name.encode() in self.read(path)
+                for each in read_documents(self.read(path), path)
+                if each.kind == "ConfigMap" and each.name == name
+            ]
+        return self._config_maps[name]
+
+    @cached_property
+    def _files_with_config_maps(self) -> tuple[str, ...]:
+        return tuple(
+            each
+            for each in self.names
+            if each.endswith((".yaml", ".yml"))
+            and not self.in_chart(each)
+            and b"ConfigMap" in self.read(each)
+        )
+
     @cached_property
     def cluster_secrets(self) -> tuple[ArgoDocument, ...]:
         """Argo CD's cluster Secrets."""
@@ -223,17 +248,23 @@ class RepositoryTree:
             return ""
 
 
-def _remembers_missing(folder_tree: FolderTree) -> Callable[[str], bytes | None]:
-    """Reads files of a tree; a path without one is only looked up once.
+def _remembering(folder_tree: FolderTree) -> Callable[[str], bytes | None]:
+    """Reads files of a tree only once, up to a total size, and looks up a path without one once.
 
-    Any text of a kustomization may be a path, so most of them have none.
+    Any text of a kustomization may be a path, so most of them have none. A file is looked at by
+    each layout, and by each environment that uses it.
     """
-    missing: set[str] = set()
+    kept: dict[str, bytes | None] = {}
+    room = _MOST_KEPT
 
     def read(path: str) -> bytes | None:
-        content = None if path in missing else _read(folder_tree, path)
-        if content is None:
-            missing.add(path)
+        nonlocal room
+        if path in kept:
+            return kept[path]
+        content = _read(folder_tree, path)
+        if content is None or len(content) <= room:
+            kept[path] = content
+            room -= len(content or b"")
         return content
 
     return read

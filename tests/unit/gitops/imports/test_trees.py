@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from k8s_ucp.gitops.imports import trees
 from k8s_ucp.gitops.imports.beside_applications import declares_applications
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from tests.unit.gitops.imports.repository_files import overlay, place
@@ -32,6 +33,24 @@ def test_a_path_is_looked_up_once_if_it_has_no_file() -> None:
         each: count for each, count in looked_up.items() if each not in FILES and count > 1
     } == {}
     assert looked_up["base/-one"] == 1
+
+
+def test_a_file_is_read_once_if_it_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repository's files are read by each layout and for each environment."""
+    monkeypatch.setattr(trees, "_MOST_KEPT", 100)
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
+    there = place({"a.yaml": text, "b.yaml": text.replace("settings", "others"), "c.yaml": ""})
+    read: Counter[str] = Counter()
+
+    def counted(path: str) -> bytes | None:
+        read[path] += 1
+        return there.read(path)
+
+    tree = RepositoryTree(replace(there, read=counted))
+    for name in ("settings", "others", "settings"):
+        assert [each.name for each in tree.config_maps(name)] == [name]
+    assert read["a.yaml"] == read["c.yaml"] == 1
+    assert read["b.yaml"] > 1, "there was room for one of them"
 
 
 def test_a_kustomization_is_parsed_once() -> None:

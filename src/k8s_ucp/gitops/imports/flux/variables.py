@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from k8s_ucp.gitops.imports.findings import ArgoDocument, in_path
-from k8s_ucp.gitops.imports.trees import RepositoryTree, read_documents
+from k8s_ucp.gitops.imports.findings import in_path
+from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.yaml_text import dump_all, maps, part
 
 _VARIABLE = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)(?::[-=]([^{}]*))?\}")
@@ -59,20 +59,9 @@ def _data(
     """
     if reference.get("kind") != "ConfigMap":
         return None
-    found = list(_config_maps(tree, str(reference.get("name"))))
+    found = tree.config_maps(str(reference.get("name")))
     if len(found) > 1 and environment:
         found = [each for each in found if in_path(each.path, [environment]) == environment]
     if len(found) != 1 or "sops" in found[0].content:
         return None
     return {key: str(value) for key, value in part(found[0].content, "data").items()}
-
-
-def _config_maps(tree: RepositoryTree, name: str) -> Iterator[ArgoDocument]:
-    for path in tree.names:
-        if not path.endswith((".yaml", ".yml")) or tree.in_chart(path):
-            continue
-        content = tree.read(path)
-        if b"ConfigMap" in content and name.encode() in content:
-            for each in read_documents(content, path):
-                if each.kind == "ConfigMap" and each.name == name:
-                    yield each
