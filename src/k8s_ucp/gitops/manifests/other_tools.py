@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.yaml_text import OBJECT, first_map, maps, part
+from k8s_ucp.gitops.manifests.yaml_text import OBJECT, first_map, maps, part, texts
 
 FLEET = "Rancher Fleet"
 CUE = "CUE"
@@ -71,12 +71,24 @@ def is_of_tool(path: str) -> bool:
 def ytt_problem(files: Mapping[str, bytes]) -> UsageError | None:
     """Why the files can't be added, if ytt of Carvel has to fill one of them first."""
     for path in sorted(files):
-        if _YTT.search(files[path]):
+        if _is_of_ytt(files[path], path):
             return UsageError(
                 f"{path} is a template of ytt (Carvel)",
                 next="ytt -f FOLDER > FILE.yaml; then: ucp app add NAME FILE.yaml",
             )
     return None
+
+
+def _is_of_ytt(content: bytes, path: str) -> bool:
+    """A text in a manifest isn't one, such as a template in an App of kapp-controller."""
+    found = [each.group().decode("utf-8", "replace").strip() for each in _YTT.finditer(content)]
+    if not found:
+        return False
+    try:
+        inside = "\n".join(texts(content, path))
+    except UsageError:
+        return True
+    return any(inside.count(each) < found.count(each) for each in found)
 
 
 def _of_fleet(app: str, content: Mapping[str, Any]) -> str:

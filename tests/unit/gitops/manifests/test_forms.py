@@ -307,3 +307,13 @@ def test_a_folder_of_ytt_is_refused_with_the_command_that_fills_it() -> None:
     with pytest.raises(UsageError, match="is a template of ytt") as failed:
         find_form(files)
     assert failed.value.next == "ytt -f FOLDER > FILE.yaml; then: ucp app add NAME FILE.yaml"
+
+
+def test_a_template_of_ytt_in_a_text_is_data() -> None:
+    secret = (
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: values}\nstringData:\n  values.yml: |\n"
+        "    #@data/values\n    ---\n    message: hello\n    more: #@ data.more\n"
+    )
+    assert find_form({"values.yaml": secret.encode()}).form == "kustomize"
+    with pytest.raises(UsageError, match="is a template of ytt"):
+        find_form({"values.yaml": f"{secret}#@data/values\n---\na: 1\n".encode()})
