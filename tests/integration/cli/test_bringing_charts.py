@@ -380,6 +380,13 @@ def test_chart_in_a_kustomization_is_reported_with_the_command_that_adds_it(
         ucp(workspace, "app", "add", "web", str(source))
     command = "ucp app add cache --chart redis --repo https://charts.example.org --version 1.2.3"
     assert f"({command} --values FILE)" in str(failed.value.next)
+    own = "resources: [web.yaml]\nhelmGlobals: {chartHome: ours}\nhelmCharts: [{name: redis}]\n"
+    write(source, {"kustomization.yaml": own})
+    with pytest.raises(UcpError, match=r"inflates the chart redis \(helmCharts\)") as failed:
+        ucp(workspace, "app", "add", "web", str(source))
+    assert "(ucp app add redis ours/redis; if it is a .tgz, unpack it first)" in str(
+        failed.value.next
+    )
     older = (
         "{chartName: redis, chartRepoUrl: 'https://charts.example.org', chartVersion: 1.2.3, "
         "releaseName: cache, values: v.yaml}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, command_line
 
 if TYPE_CHECKING:
     from k8s_ucp.process import RunningPrograms
@@ -150,15 +150,19 @@ def _as_they_are(folder: Path) -> str:
 def _inflates_charts(apps: Path, name: str, environment: str) -> UsageError:
     """The error of an app whose kustomization has charts, with the commands for these."""
     from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
-    from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
+    from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
 
     files = sorted(
         each for each in (apps / "apps" / name).rglob("*") if each.name in KUSTOMIZATIONS
     )
     contents = [first_map(file.read_bytes(), file.name) for file in files]
-    charts = [each for content in contents for each in maps(content, "helmCharts")]
+    charts = [
+        {**each, "home": part(content, "helmGlobals").get("chartHome") or "charts"}
+        for content in contents
+        for each in maps(content, "helmCharts")
+    ]
     charts += [
-        {new: each.get(old) for new, old in _GENERATOR.items()}
+        {new: each.get(old) for new, old in _GENERATOR.items()} | {"home": "charts"}
         for content in contents
         for each in maps(content, "helmChartInflationGenerator")
     ]
@@ -174,12 +178,16 @@ def _inflates_charts(apps: Path, name: str, environment: str) -> UsageError:
 
 
 def _command_of_chart(chart: Mapping[str, Any]) -> str:
-    """The command that adds a chart of a kustomization; "" for one in the repository."""
+    """The command that adds a chart of a kustomization; "" for one without a name."""
     from k8s_ucp.gitops.imports.findings import RemoteSource
 
     url, name, version = (str(chart.get(key) or "") for key in ("repo", "name", "version"))
-    if not url or not name:
+    if not name:
         return ""
     values = ("--values", "FILE") if chart.get("valuesFile") or chart.get("valuesInline") else ()
     app = str(chart.get("releaseName") or name)
+    if not url:
+        # It is beside the kustomization, as a folder or packaged.
+        command = command_line("ucp", "app", "add", app, f"{chart['home']}/{name}", *values)
+        return f"{command}; if it is a .tgz, unpack it first"
     return RemoteSource(url, version or None, name).command(app, flags=values)
