@@ -19,9 +19,9 @@ from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, all_or_none, decide_all
 from k8s_ucp.gitops.promotion.health import HealthGate
-from k8s_ucp.gitops.promotion.landing import Landing, land
+from k8s_ucp.gitops.promotion.landing import Landing, land, rehearse
 from k8s_ucp.gitops.promotion.message import message
-from k8s_ucp.gitops.promotion.proposal import propose
+from k8s_ucp.gitops.promotion.proposal import propose, rehearse_proposal
 from k8s_ucp.gitops.promotion.repository_ref import RepositoryRef, open_branch
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartKey, ChartMissing
 from k8s_ucp.gitops.promotion.tip import GitTip
@@ -40,7 +40,7 @@ class Promotions:
     """Promotions for one commit, where they land and under which conditions.
 
     deadline: seconds to wait for the git host, or for another command that uses the clone.
-    proposing: open a pull request instead of pushing to the branch.
+    proposing: open a pull request instead of pushing to the branch. dry_run: push nothing.
     """
 
     intents: Sequence[Intent]
@@ -50,18 +50,23 @@ class Promotions:
     branch: str = ""
     gate: HealthGate | None = None
     proposing: Proposing | None = None
+    dry_run: bool = False
+
+    def message(self, decisions: Sequence[Decision]) -> str:
+        """The commit message."""
+        return message([each.note for each in decisions if each.writes], self.run.link)
 
 
 def land_promotions(call: Invocation, promotions: Promotions) -> tuple[Landing, str]:
     """Promote; returns (result, warning for the user)."""
     repository = app_repository(call, promotions.repo, promotions.branch)
     forge = _forge_of(call, repository, promotions.proposing)
-    gate, link = promotions.gate, promotions.run.link
+    gate = promotions.gate
     charts: dict[ChartKey, ChartContent] = {}
     with open_branch(
         repository,
         apps=[intent.app for intent in promotions.intents],
-        message=lambda decisions: message([d.note for d in decisions if d.writes], link),
+        message=promotions.message,
         person=person(promotions.run),
         deadline=promotions.deadline,
         patience=gate.soak + gate.patience if gate else 0.0,
@@ -110,17 +115,12 @@ def _propose(
     promotions: Promotions,
     report: Callable[[str], None],
 ) -> Landing:
-    gate, proposing = promotions.gate, promotions.proposing
-    return propose(
-        remote,
-        forge,
-        promotions.intents[0],
-        pace,
-        link=promotions.run.link,
-        merge=proposing is not None and proposing.merge_when_green,
-        gate=gate.hold_up if gate else lambda decision: decision,
-        report=report,
-    )
+    proposing, link, (intent,) = promotions.proposing, promotions.run.link, promotions.intents
+    gate = promotions.gate.hold_up if promotions.gate else lambda decision: decision
+    if promotions.dry_run:
+        return rehearse_proposal(remote, forge, intent, pace, link=link, gate=gate, report=report)
+    merge = proposing is not None and proposing.merge_when_green
+    return propose(remote, forge, intent, pace, link=link, merge=merge, gate=gate, report=report)
 
 
 def _push(
@@ -133,6 +133,8 @@ def _push(
         decisions = decide_all(tip, promotions.intents)
         return all_or_none([gate.hold_up(each) for each in decisions]) if gate else decisions
 
+    if promotions.dry_run:
+        return rehearse(remote, decide, promotions.message, pace, report)
     try:
         return land(remote, decide, pace, report)
     except Declined as error:

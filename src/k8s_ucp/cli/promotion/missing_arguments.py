@@ -18,7 +18,8 @@ EVERY_APP = "*"
 
 _REPEATED = (
     "--sequence", "--semver", "--expect", "--require-env", "--require-healthy", "--soak", "--force",
-    "--pr", "--merge-when-green", "--forge", "--to", "--hold", "--release-hold", "--timeout",
+    "--pr", "--merge-when-green", "--forge", "--to", "--hold", "--release-hold", "--dry-run",
+    "--timeout",
 )  # fmt: skip
 _NOT_IN_A_BATCH = ("--pr", "--merge-when-green", "--forge")
 

@@ -15,6 +15,7 @@ REPO_HELP = "URL or path of the app repository. Default: that of the workspace's
 BRANCH_HELP = (
     "Branch of the app repository. Default: the topology's; with --repo, its default branch."
 )
+DRY_RUN_HELP = "Print the commit message and the diff without pushing anything."
 ENV_HELP = "Environment to change."
 TIMEOUT_HELP = "How long to wait for the repository and to retry the push."
 

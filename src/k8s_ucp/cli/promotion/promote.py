@@ -26,6 +26,7 @@ from k8s_ucp.cli.promotion.promote_options import (
     BranchOption,
     ChartVersionOption,
     DigestOption,
+    DryRunOption,
     EnvOption,
     ExpectOption,
     ForceOption,
@@ -69,6 +70,7 @@ app = declare()
         "ucp promote echo --env prod --from stage",
         "ucp promote echo --env prod --from stage --require-healthy --soak 10m",
         "ucp promote web --env stage --chart-version 1.3.0",
+        "ucp promote echo --env prod --from stage --dry-run",
         "ucp promote echo --env stage --tag 1.4.0 --repo https://git.example.org/apps.git",
     )
 )
@@ -95,6 +97,7 @@ def promote(
     merge_when_green: MergeWhenGreenOption = False,
     forge: ForgeOption = "",
     force: ForceOption = False,
+    dry_run: DryRunOption = False,
     timeout: TimeoutOption = "5m",
     output: OutputOption = Output.table,
 ) -> int:
@@ -135,8 +138,9 @@ def promote(
         deadline=seconds("--timeout", timeout),
         repo=repo,
         branch=branch,
-        gate=_gate(call, seconds("--soak", soak or "0s")) if require_healthy else None,
+        gate=_gate(call, seconds("--soak", soak or "0s"), not dry_run) if require_healthy else None,
         proposing=Proposing(forge, merge_when_green) if pr else None,
+        dry_run=dry_run,
     )
     with repeating(repo, branch):
         landing, warning = land_promotions(call, promotions)
@@ -213,7 +217,7 @@ def _order(sequence: int | None, semver: bool, run: Run) -> Order:
     return Order(sequence=run.sequence, source=run.source)
 
 
-def _gate(call: Invocation, soak: float) -> HealthGate:
+def _gate(call: Invocation, soak: float, waits: bool) -> HealthGate:
     workspace, name = call.workspace, call.topology
     names = [name] if name else workspace.topologies()
     own = workspace.state(names[0]).kubeconfig(f"{names[0]}-core") if len(names) == 1 else None
@@ -224,7 +228,7 @@ def _gate(call: Invocation, soak: float) -> HealthGate:
             "a file in KUBECONFIG": Path(other) if other else None,
         }
     )
-    return HealthGate(application_reader(found), soak=soak, report=call.console.say)
+    return HealthGate(application_reader(found), soak=soak, waits=waits, report=call.console.say)
 
 
 def _refuse(given: Mapping[str, object]) -> None:

@@ -10,7 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from k8s_ucp.cli.command import option
-from k8s_ucp.cli.promotion.options import BRANCH_HELP, ENV_HELP, REPO_HELP, TIMEOUT_HELP
+from k8s_ucp.cli.promotion.options import (
+    BRANCH_HELP,
+    DRY_RUN_HELP,
+    ENV_HELP,
+    REPO_HELP,
+    TIMEOUT_HELP,
+)
 from k8s_ucp.cli.topology_selection import app_names, environment_names
 from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE
 
@@ -131,4 +137,5 @@ ForceOption = Annotated[
         "Promote even if a higher sequence or version landed; does not override a hold.",
     ),
 ]
+DryRunOption = Annotated[bool, _option("--dry-run", None, DRY_RUN_HELP)]
 TimeoutOption = Annotated[str, _option("--timeout", "DURATION", TIMEOUT_HELP)]

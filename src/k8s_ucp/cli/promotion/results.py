@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from textwrap import indent
 from typing import Any
 
 from k8s_ucp.cli.command import Invocation, Output, notation, with_given_options
@@ -27,6 +28,10 @@ def person(run: Run) -> Author | None:
 
 _DID = {"rollback": "rolled back", "hold": "hold set", "release": "hold released"}
 """What `ucp rollback` did, by the note's kind."""
+_WOULD = {
+    "rollback": "would roll back", "hold": "would set the hold", "release": "would release the hold"
+}  # fmt: skip
+"""What it would do, in a dry run."""
 
 
 def show_landing(
@@ -45,6 +50,8 @@ def show_landing(
             console.say(f"  {decision.note.env}: {location}")
     if output is not Output.table:
         console.data(notation(result(landing, batch=batch), output))
+    elif landing.rehearsal and landing.rehearsal.message:
+        console.data(f"{indent(landing.rehearsal.message, '    ')}\n{landing.rehearsal.diff}")
     return 1 if _worst(landing.decisions).status in REFUSALS else 0
 
 
@@ -82,11 +89,13 @@ def repeating(repo: str, branch: str) -> Iterator[None]:
 def result(landing: Landing, *, batch: bool) -> Mapping[str, Any]:
     """The result as data, for -o json and yaml."""
     worst = _worst(landing.decisions)
-    common = {
+    common: dict[str, Any] = {
         "commit": landing.commit or None,
         "attempts": landing.attempts,
         "pr": landing.request or None,
     }
+    if planned := landing.rehearsal:
+        common |= {"dryRun": True, "message": planned.message or None, "diff": planned.diff or None}
     if batch:
         items = [_item(decision) for decision in landing.decisions]
         return {"status": worst.status, **common, "promotions": items}
@@ -124,13 +133,13 @@ def _superseded(decision: Decision) -> list[Change]:
     return [each for each in decision.asked if each.image not in changed and each.old != each.new]
 
 
-def _on_hold(decision: Decision) -> str:
+def _on_hold(decision: Decision, label: str) -> str:
     """What a rollback keeps out from now on, and the command that ends that."""
     if not decision.held:
         return ""
     note = decision.note
     return (
-        f"\n  on hold: {', '.join(decision.held)}; release: "
+        f"\n  {label}: {', '.join(decision.held)}; release: "
         f"ucp rollback {note.app} --env {note.env} --release-hold"
     )
 
@@ -153,23 +162,36 @@ def _worst(decisions: Sequence[Decision]) -> Decision:
     return min(decisions, key=lambda decision: rank.index(decision.status))
 
 
+def _would(decision: Decision, landing: Landing) -> str:
+    """What a dry run found that the command would do."""
+    if decision.status != "pr":
+        return _WOULD.get(decision.note.kind, "would promote")
+    if not landing.request:
+        return "would open a pull request"
+    return f"would update {landing.request}" if decision.writes else f"already in {landing.request}"
+
+
 def words(decision: Decision, landing: Landing) -> str:
     """The result as text: what was changed, or why nothing was."""
     note = decision.note
     if decision.status in ("promoted", "pr"):
         what = change_words(_own(decision) or decision.asked, several=note.several)
         subject = f"{note.app} in {note.env}"
-        did = _DID.get(note.kind, "promoted")
         kept = "".join(
             f"\n  superseded: {each.image} stays {each.old or DEFAULT}, not {each.new or DEFAULT}"
             for each in _superseded(decision)
         )
+        if landing.rehearsal:
+            label = f"{_would(decision, landing)}: {subject}{what and f': {what}'}"
+            return f"{label}{kept}{_beside(decision)}{_on_hold(decision, 'would be on hold')}"
         if decision.status == "pr":
             return f"pull request: {subject}: {what} ({landing.request}){kept}{_beside(decision)}"
+        did = _DID.get(note.kind, "promoted")
         tries = f", {landing.attempts} tries" if landing.attempts > 1 else ""
         landed = f"{did}: {subject}{what and f': {what}'} ({landing.commit[:12]}{tries})"
-        return f"{landed}{kept}{_on_hold(decision)}"
+        return f"{landed}{kept}{_on_hold(decision, 'on hold')}"
     text = f"{decision.status}: {decision.reason}{_beside(decision)}"
     if decision.dropped and not decision.kept:
-        text += f"\n  closed the pull request {landing.request}"
+        closed = "would close" if landing.rehearsal else "closed"
+        text += f"\n  {closed} the pull request {landing.request}"
     return f"{text}\n  next: {decision.next}" if decision.next else text

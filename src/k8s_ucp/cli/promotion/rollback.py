@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -24,6 +25,7 @@ from k8s_ucp.cli.promotion.missing_arguments import (
     typed_options,
 )
 from k8s_ucp.cli.promotion.options import (
+    DRY_RUN_HELP,
     ENV_HELP,
     TIMEOUT_HELP,
     AppArgument,
@@ -39,7 +41,7 @@ from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.ci import find_run
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.history import charts_in, past_at, pasts
-from k8s_ucp.gitops.promotion.landing import Landing, land
+from k8s_ucp.gitops.promotion.landing import Landing, land, rehearse
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.overlay import check_name, read_overlay
 from k8s_ucp.gitops.promotion.repository_ref import open_branch
@@ -81,6 +83,7 @@ def rollback(
     ] = False,
     repo: RepoOption = "",
     branch: BranchOption = "",
+    dry_run: Annotated[bool, option("--dry-run", None, DRY_RUN_HELP)] = False,
     timeout: Annotated[str, option("--timeout", "DURATION", TIMEOUT_HELP)] = "5m",
     output: OutputOption = Output.table,
 ) -> int:
@@ -101,23 +104,34 @@ def rollback(
     request = Rollback(app, env, release_hold=release_hold, hold=hold)
     deadline = seconds("--timeout", timeout)
     with repeating(repo, branch):
-        landing, warning = land_rollback(call, request, to, repo, branch, deadline)
+        landing, warning = land_rollback(call, request, to, repo, branch, deadline, dry_run=dry_run)
     if warning:
         call.console.warn(warning)
     return show_landing(call, landing, output, repo, branch, batch=False)
 
 
 def land_rollback(
-    call: Invocation, request: Rollback, to: str, repo: str, branch: str, deadline: float
+    call: Invocation,
+    request: Rollback,
+    to: str,
+    repo: str,
+    branch: str,
+    deadline: float,
+    *,
+    dry_run: bool = False,
 ) -> tuple[Landing, str]:
     """Roll back, or set or release a hold; returns (result, warning for the user)."""
     run = find_run(os.environ)
     repository = app_repository(call, repo, branch)
     only_hold = request.hold or (request.release_hold and not to)
+
+    def text(decisions: Sequence[Decision]) -> str:
+        return message([each.note for each in decisions], run.link)
+
     with open_branch(
         repository,
         apps=[request.app],
-        message=lambda decisions: message([each.note for each in decisions], run.link),
+        message=text,
         person=person(run),
         history=not only_hold,
         deadline=deadline,
@@ -128,7 +142,10 @@ def land_rollback(
         def decide(tip: GitTip) -> list[Decision]:
             return [decide_rollback(tip, chosen)]
 
-        landing = land(remote, decide, Pace(deadline=remote.seconds_left), call.console.detail)
+        pace = Pace(deadline=remote.seconds_left)
+        if dry_run:
+            return rehearse(remote, decide, text, pace, call.console.detail), ""
+        landing = land(remote, decide, pace, call.console.detail)
         return landing, remote.settle(landing.commit) if landing.commit else ""
 
 

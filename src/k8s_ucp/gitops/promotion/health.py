@@ -36,6 +36,8 @@ class HealthGate:
     read: Reader
     soak: float = 0.0
     patience: float = 600.0
+    waits: bool = True
+    """False: report what a soak still lacks instead of waiting for it."""
     pause: float = 2.0
     report_pause: float = 60.0
     """Seconds until an unchanged state is reported again: CI keeps every line."""
@@ -93,7 +95,8 @@ class HealthGate:
                 )
             else:
                 well_since = None
-            if found.state == "shut" or not soak or now - start > soak + self.patience:
+            waits = soak and self.waits
+            if found.state == "shut" or not waits or now - start > soak + self.patience:
                 return found
             if (found.state, reason) != reported or now - reported_at >= self.report_pause:
                 self.report(f"{name}: {found.reason}")

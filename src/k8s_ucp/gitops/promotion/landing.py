@@ -16,7 +16,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.failures import Rejected, Unexplained
 from k8s_ucp.git.push_loop import Pace, push_until_accepted
 from k8s_ucp.gitops.promotion.decision import Decision
-from k8s_ucp.gitops.promotion.overlay import Tip, Writes
+from k8s_ucp.gitops.promotion.overlay import Tip, Writes, diff
 
 
 class CommitTip(Tip, Protocol):
@@ -53,6 +53,14 @@ STUCK = 5
 
 
 @dataclass(frozen=True)
+class Rehearsal:
+    """What a dry run would commit; empty if there is nothing to write. diff: to the branch."""
+
+    message: str = ""
+    diff: str = ""
+
+
+@dataclass(frozen=True)
 class Landing:
     """The result. commit: "" if there was nothing to write."""
 
@@ -61,6 +69,8 @@ class Landing:
     attempts: int
     request: str = ""
     """URL of the pull request, if there is one."""
+    rehearsal: Rehearsal | None = None
+    """Of a dry run, which pushes nothing: the decisions are what would be done."""
 
 
 def land(
@@ -75,6 +85,32 @@ def land(
     attempt lost a race.
     """
     return push_until_accepted(_Attempts(branch, decide).attempt, pace, report)
+
+
+def rehearse(
+    branch: Branch[TipType],
+    decide: Callable[[TipType], Sequence[Decision]],
+    message: Callable[[Sequence[Decision]], str],
+    pace: Pace,
+    report: Callable[[str], None] = lambda _: None,
+) -> Landing:
+    """Decide at the newest tip as `land` does, without creating a commit.
+
+    message: creates the commit message. Raises what `land` raises.
+    """
+
+    def attempt(number: int) -> Landing:
+        tip = branch.fetch()
+        decisions = tuple(decide(tip))
+        writes = _all_writes(decisions)
+        found = Rehearsal(message(decisions), diff(tip, writes)) if writes else Rehearsal()
+        return Landing(decisions, "", number, rehearsal=found)
+
+    return push_until_accepted(attempt, pace, report)
+
+
+def _all_writes(decisions: Sequence[Decision]) -> Writes:
+    return {path: content for each in decisions for path, content in each.writes.items()}
 
 
 class _Attempts:
@@ -101,7 +137,7 @@ class _Attempts:
             # The branch hasn't moved, so the rejection wasn't caused by a concurrent push.
             raise UcpError(self._refused.message, next=self._refused.next)
         decisions = tuple(self._decide(tip))
-        writes = {path: content for each in decisions for path, content in each.writes.items()}
+        writes = _all_writes(decisions)
         if not writes:
             return Landing(decisions, "", number)
         commit = self._branch.commit(tip, writes, decisions)

@@ -215,6 +215,38 @@ Writes = Mapping[str, bytes | None]
 """New content by path; None deletes the file."""
 
 
+def diff(tip: Tip, writes: Writes) -> str:
+    """The writes as a patch to the tip, in git's format. Content that isn't text is left out."""
+    return "".join(
+        _file_diff(path, old, writes[path])
+        for path in sorted(writes)
+        if (old := tip.read(path)) != writes[path]
+    )
+
+
+def _file_diff(path: str, old: bytes | None, new: bytes | None) -> str:
+    import difflib
+
+    head = f"diff --git a/{path} b/{path}\n"
+    head += "new file mode 100644\n" if old is None else ""
+    head += "deleted file mode 100644\n" if new is None else ""
+    here = "/dev/null" if old is None else f"a/{path}"
+    there = "/dev/null" if new is None else f"b/{path}"
+    try:
+        before, after = (_lines((each or b"").decode("utf-8")) for each in (old, new))
+    except UnicodeDecodeError:
+        return f"{head}Binary files {here} and {there} differ\n"
+    lines = difflib.unified_diff(before, after, here, there)
+    return head + "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as git knows them: only a line feed ends one."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
 def written(
     overlay: Overlay,
     pins: Mapping[str, Pin],

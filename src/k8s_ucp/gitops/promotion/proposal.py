@@ -18,7 +18,7 @@ from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.forge.base import Forge, ForgeFailed, Proposal, PullRequest
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
-from k8s_ucp.gitops.promotion.landing import Landing, land
+from k8s_ucp.gitops.promotion.landing import Landing, land, rehearse
 from k8s_ucp.gitops.promotion.message import Change, are_some, message, read_origins
 from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order, semver_key, weigh
 from k8s_ucp.gitops.promotion.overlay import (
@@ -243,6 +243,35 @@ def propose(
         report("the pull request was merged, or changed by another promotion")
     assert published
     return published
+
+
+def rehearse_proposal(
+    base: RemoteBranch,
+    forge: Forge,
+    intent: Intent,
+    pace: Pace,
+    *,
+    link: str,
+    gate: Callable[[Decision], Decision],
+    report: Callable[[str], None],
+) -> Landing:
+    """What `propose` would push, without changing the branch or its pull request."""
+    branch = ProposalBranch(base, forge, intent.app, intent.env)
+    urls: list[str] = []
+
+    def decide_here(tip: PairTip) -> list[Decision]:
+        urls[:] = [tip.request.url] if tip.request else []
+        return [gate(decide_proposal(tip, intent))]
+
+    def text(decisions: Sequence[Decision]) -> str:
+        return message([each.note for each in decisions], link)
+
+    landing = rehearse(branch, decide_here, text, pace, report)
+    (decision,) = landing.decisions
+    if decision.status == "promoted":
+        decision = replace(decision, status="pr")
+    concerned = decision.status in ("pr", "superseded") or decision.dropped
+    return replace(landing, decisions=(decision,), request="".join(urls) if concerned else "")
 
 
 @dataclass(frozen=True)

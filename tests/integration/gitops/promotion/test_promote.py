@@ -6,8 +6,9 @@ import os
 import re
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -15,6 +16,7 @@ from k8s_ucp.locks import folder_locked
 from tests.integration.gitops.promotion.app_repository import (
     KUSTOMIZATION,
     AppRepository,
+    Person,
     Ucp,
     UcpHere,
     overlay,
@@ -508,3 +510,73 @@ def test_shallow_clone_is_refused_with_the_command_that_unshallows_it(
     assert f"git -C '{clone}' fetch --unshallow" in refused.err
     subprocess.run(["git", "-C", str(clone), "fetch", "--quiet", "--unshallow"], check=True)
     assert ucp(*words, "--repo", str(clone)).code == 0
+
+
+PLANS = {
+    "a tag": ("promote", "echo", "--env", "stage", "--tag", "1.0.0"),
+    "a tag and its sequence": (
+        "promote", "echo", "--env", "stage", "--tag", "1.0.0", "--sequence", "4",
+    ),
+    "a digest": ("promote", "echo", "--env", "stage", "--digest", f"sha256:{'a' * 64}"),
+    "several apps": (
+        "promote", "--batch", "-",
+    ),
+    "a rollback": ("rollback", "shop", "--env", "stage"),
+    "a hold": ("rollback", "shop", "--env", "stage", "--hold"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", PLANS.values(), ids=PLANS.keys())
+def test_dry_run_prints_the_commit_that_the_command_then_pushes(
+    hosted: Callable[..., AppRepository], ucp: Ucp, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    repository = hosted("echo", "shop")
+    crlf = KUSTOMIZATION.replace("\n", "\r\n").rstrip()
+    repository.commit({overlay("echo", "stage"): crlf})
+    repo = ("--repo", repository.url)
+    ucp.promote("shop", "--env", "stage", "--tag", "0.9.3", *repo)
+    before = repository.git("for-each-ref")
+    batch = "[{app: echo, env: stage, tag: 1.0.0}, {app: shop, env: stage, tag: 1.0.0}]"
+
+    shown = ucp(*words, *repo, "--dry-run", stdin=batch)
+    planned = ucp(*words, *repo, "--dry-run", "-o", "json", stdin=batch)
+
+    assert (shown.code, planned.code) == (0, 0), shown.err
+    assert "would " in shown.err
+    assert repository.git("for-each-ref") == before
+    data = planned.data
+    assert (data["status"], data["dryRun"], data["commit"]) == ("promoted", True, None)
+    assert indent(data["message"], "    ") in shown.out
+    assert shown.out.endswith(data["diff"].replace("\r\n", "\n"))  # as read from a stream
+    person = Person(repository, tmp_path / "person")
+    (tmp_path / "patch").write_bytes(data["diff"].encode())
+    person.git("apply", "--index", "--whitespace=nowarn", str(tmp_path / "patch"))
+    real = ucp(*words, *repo, "-o", "json", stdin=batch)
+    assert real.status == "promoted"
+    assert person.git("write-tree") == repository.git("rev-parse", "main^{tree}")
+    assert repository.message().strip() == data["message"].strip()
+
+
+def test_dry_run_ends_like_the_promotion(repository: AppRepository, ucp: Ucp) -> None:
+    repo = ("--repo", repository.url, "--dry-run")
+    gated = ucp.promote("echo", "--env", "prod", "--tag", "1.0.0", *repo)
+    assert (gated.code, gated.status, gated.data["diff"]) == (1, "gated", None)
+
+    unchanged = ucp.promote("echo", "--env", "stage", "--tag", "0.9.2", *repo)
+    assert (unchanged.code, unchanged.status, unchanged.data["diff"]) == (0, "unchanged", None)
+    assert len(repository.commits) == 1
+
+
+def test_dry_run_leaves_a_clone_as_it_is(
+    repository: AppRepository, ucp: Ucp, tmp_path: Path
+) -> None:
+    person = Person(repository, tmp_path / "clone")
+    before = person.git("rev-parse", "HEAD"), person.git("count-objects")
+
+    words = ("echo", "--env", "stage", "--tag", "1.0.0", "--repo", str(person.folder))
+    result = ucp.promote(*words, "--dry-run")
+
+    assert (result.code, result.status) == (0, "promoted")
+    assert (person.git("rev-parse", "HEAD"), person.git("count-objects")) == before
+    assert person.git("status", "--porcelain") == ""
+    assert len(repository.commits) == 1

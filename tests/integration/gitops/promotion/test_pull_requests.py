@@ -89,6 +89,27 @@ def test_a_pull_request_is_opened(host: ForgeHost, ucp: Ucp) -> None:
 
 
 @WITH_EACH
+def test_dry_run_opens_and_changes_no_pull_request(host: ForgeHost, ucp: Ucp) -> None:
+    first = propose(ucp, host, "--tag", "1.0.0", "--dry-run")
+    assert (first.code, first.status, first.data["pr"]) == (0, "pr", None), first.err
+    assert "would open a pull request: echo in stage: 0.9.2 -> 1.0.0" in first.err
+    assert host.open_requests() == []
+
+    propose(ucp, host, "--tag", "1.0.0")
+    before = host.repository.git("for-each-ref"), host.open_requests()
+    again = propose(ucp, host, "--tag", "1.0.0", "--dry-run")
+    assert (again.data["diff"], "already in" in again.err) == (None, True)
+    second = propose(ucp, host, "--tag", "2.0.0", "--dry-run")
+    assert second.status == "pr"
+    assert f"would update {second.data['pr']}" in second.err
+    assert '+    newTag: "2.0.0"' in second.data["diff"]
+    back = propose(ucp, host, "--tag", "0.9.2", "--dry-run")
+    assert (back.code, back.status) == (0, "unchanged")
+    assert "would close the pull request" in back.err
+    assert (host.repository.git("for-each-ref"), host.open_requests()) == before
+
+
+@WITH_EACH
 def test_newer_promotion_updates_the_open_pull_request(host: ForgeHost, ucp: Ucp) -> None:
     first = propose(ucp, host, "--tag", "1.0.0").data["pr"]
     host.repository.commit({"README.md": "somebody else\n"})

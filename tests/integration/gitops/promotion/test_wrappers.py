@@ -307,3 +307,17 @@ def test_files_that_the_image_copies_exist() -> None:
     for path in re.findall(r"requirements/\S+\.txt", text):
         assert (ROOT / path).is_file()
     assert "--require-hashes" in text
+
+
+def test_dry_run_of_the_wrappers_pushes_nothing(
+    repository: AppRepository, with_ucp: dict[str, str], tmp_path: Path
+) -> None:
+    inputs = wanted(repository, tag="1.0.0", **{"dry-run": "true"})
+    action = run_action(inputs, with_ucp, tmp_path)
+    component = run_component(inputs, with_ucp, tmp_path)
+
+    assert (action.code, component.code) == (0, 0), action.err + component.err
+    outputs = dict(line.split("=", 1) for line in action.out.splitlines())
+    assert '+    newTag: "1.0.0"' in json.loads(outputs["result"])["diff"]
+    assert json.loads(component.out)["dryRun"] is True
+    assert repository.tip == repository.first

@@ -147,10 +147,11 @@ class ChangingApplication:
         moment = datetime.datetime.fromtimestamp(self.start + passed, datetime.UTC)
         return moment.isoformat()
 
-    def gate(self, soak: float) -> HealthGate:
+    def gate(self, soak: float, *, waits: bool = True) -> HealthGate:
         return HealthGate(
             self.read,
             soak=soak,
+            waits=waits,
             patience=100,
             clock=lambda: self.now,
             sleep=self.sleep,
@@ -240,6 +241,18 @@ def test_a_completed_soak_is_checked_again_without_waiting() -> None:
     assert world.now == then
     world.now += 60
     assert gate.hold_up(DECISION).status == "gated"
+
+
+def test_a_gate_that_does_not_wait_reports_the_soak_time_left() -> None:
+    world = ChangingApplication([])
+    world.states = [(0, application(since=world.stamp(0)))]
+
+    decision = world.gate(60, waits=False).hold_up(DECISION)
+
+    assert (decision.status, world.now) == ("gated", world.start)
+    assert "60 s of soak time left" in decision.reason
+    world.now += 60
+    assert world.gate(60, waits=False).hold_up(DECISION) == DECISION
 
 
 def test_a_missing_application_closes_the_gate() -> None:

@@ -15,7 +15,7 @@ from k8s_ucp.git.failures import Interrupted, Rejected, Unexplained
 from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.manifests.image_edit import Pin, read_images
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
-from k8s_ucp.gitops.promotion.landing import Landing, land
+from k8s_ucp.gitops.promotion.landing import Landing, Rehearsal, land, rehearse
 from k8s_ucp.gitops.promotion.order import Order
 from tests.unit.gitops.promotion.tips import IMMEDIATE, MemoryBranch, MemoryTip, shop
 
@@ -282,3 +282,34 @@ def test_decisions_without_writes_push_nothing() -> None:
 
     assert land(branch, refuse, IMMEDIATE).commit == ""
     assert branch.pushes == 0
+
+
+def test_a_rehearsal_decides_at_the_newest_tip_and_pushes_nothing() -> None:
+    class Interrupting(MemoryBranch):
+        def fetch(self) -> MemoryTip:
+            if not self.numbers[0]:
+                self.numbers[0] += 1
+                raise Interrupted("the connection ended")
+            return super().fetch()
+
+    branch = Interrupting([shop(stage="1")])
+    intent = wanting("2", sequence=7)
+
+    landing = rehearse(branch, lambda tip: [decide(tip, intent)], lambda _: "m", IMMEDIATE)
+
+    assert landing.rehearsal is not None
+    assert (landing.decisions[0].status, landing.commit, landing.attempts) == ("promoted", "", 2)
+    assert "-  newTag: '1'\n+  newTag: '2'\n" in landing.rehearsal.diff
+    assert landing.rehearsal.message == "m"
+    assert (branch.pushes, len(branch.history)) == (0, 1)
+
+
+def test_a_rehearsal_without_a_change_is_empty() -> None:
+    intent = wanting("1")
+    landing = rehearse(
+        MemoryBranch([shop(stage="1")]),
+        lambda tip: [decide(tip, intent)],
+        lambda _: "m",
+        IMMEDIATE,
+    )
+    assert (landing.decisions[0].status, landing.rehearsal) == ("unchanged", Rehearsal())
