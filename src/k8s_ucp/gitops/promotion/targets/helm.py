@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
+from k8s_ucp.gitops.manifests.image_edit import DIGEST, NO_PIN, Pin
 from k8s_ucp.gitops.manifests.value_edit import Path, list_of, node_at, path_text, text_at
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode, read_documents
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
@@ -187,6 +187,7 @@ def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin
     tagged = bool(_FLAT.fullmatch(last)) or not _IMAGE.fullmatch(last)
     parts = split_reference(text or "")
     whole = last in _REPOSITORY and parts is not None and bool(parts[1])
+    whole = whole or _is_reference(text or "", name)
     if not tagged or whole or _is_in_images(path, text or ""):
         if parts is None and not name:
             raise NotEditable(f"{path_text(path)}: {text!r} is not an image")
@@ -205,6 +206,14 @@ def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin
     only = text is None and bool(digest) and bool(text_at(values.layers[0].root, digest))
     value = Value(file, inside, digest_file, digest_inside, current, only, lists, values.document)
     return value, value_pin(text or "", current), _repository(values, path)
+
+
+def _is_reference(text: str, name: str) -> bool:
+    """The value is an image, whatever its key is: no tag has a colon. name: of the image, or ""."""
+    parts = split_reference(text)
+    if parts is None or DIGEST.fullmatch(text):
+        return False
+    return bool(parts[1].tag) or (parts[0] == name and text != name.rpartition("/")[2])
 
 
 def _is_mapping(values: Values, path: Path) -> bool:

@@ -421,6 +421,35 @@ class TestManifests:
 
 
 @pytest.mark.parametrize(
+    ("image", "value", "after"),
+    [
+        ("example.org/web", "example.org/web:1.0.0", "example.org/web:2.0.0"),
+        ("web", "example.org/web:1.0.0", "example.org/web:2.0.0"),
+        ("example.org/web", "example.org/web", "example.org/web:2.0.0"),
+        ("web", "web:1.0.0", "web:2.0.0"),
+        ("web", f"web@{SHA}", "web:2.0.0"),
+        ("web", "1.0.0", "2.0.0"),
+        ("web", "web", "2.0.0"),
+        ("web", "release/1.0", "2.0.0"),
+        ("web", SHA, "2.0.0"),
+        ("web", f"1.0.0@{SHA}", "2.0.0"),
+    ],
+)
+def test_a_named_value_that_is_an_image_keeps_its_name(image: str, value: str, after: str) -> None:
+    """Whatever its key is: a tag alone in its place would be another image."""
+    config = f"targets: [{{image: {image}, file: it.yaml, path: spec.runner}}]\n"
+    there = plain({"it.yaml": f"kind: Runner\nspec:\n  runner: {value}\n"}, config)
+    written = promote(there).writes["apps/web/overlays/stage/it.yaml"]
+    assert written in (
+        f"kind: Runner\nspec:\n  runner: {after}\n".encode(),
+        f'kind: Runner\nspec:\n  runner: "{after}"\n'.encode(),
+    )
+    values = chart("runner: {}\n", f"runner: {{name: {value!r}}}\nreplicas: 1\n")
+    there = named(values, f"targets: [{{image: {image}, path: runner.name}}]\n")
+    assert after.encode() in promote(there).writes["apps/web/overlays/stage/values-stage.yaml"]
+
+
+@pytest.mark.parametrize(
     ("config", "words"),
     [
         ("targets: {}\n", "no list `targets`"),
