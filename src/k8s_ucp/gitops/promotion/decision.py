@@ -29,6 +29,7 @@ from k8s_ucp.gitops.promotion.overlay import (
     nothing_found,
     overlay_folder,
     read_overlay,
+    unnamed,
     written,
 )
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartKey, ChartMissing, content_of
@@ -432,7 +433,9 @@ def _find(overlay: Overlay, typed: str) -> str:
             next=_naming(overlay.app, [each.line for each in found]).removeprefix("or "),
         )
     known = [each.name for each in images]
-    path = f"targets: [{{image: {typed}, path: image.tag}}]"
+    same = (f"{{image: {typed}, ", f"{{image: {on_hub(typed)}, ")
+    lines = [each for each in unnamed(overlay.files, overlay.env) if each.startswith(same)]
+    path = f"targets: [{next(iter(lines), f'{{image: {typed}, path: image.tag}}')}]"
     raise UsageError(
         f"{overlay.path} has no image {typed}",
         next=_nearest_image(typed, known)

@@ -21,11 +21,15 @@ from k8s_ucp.gitops.promotion.targets.chart import ChartContent, exchange
 from k8s_ucp.gitops.promotion.targets.config import read_config
 from k8s_ucp.gitops.promotion.targets.find import find_targets
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder, Files, decoded
-from k8s_ucp.gitops.promotion.targets.helm import CHART_FILE, SETTINGS
+from k8s_ucp.gitops.promotion.targets.helm import CHART_FILE, SETTINGS, read_values, unnamed_images
 from k8s_ucp.gitops.promotion.targets.kinds import Target, write
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """A valid name of an app or environment: a single folder name; use fullmatch."""
+
+
+_MOST_PROPOSED = 5
+"""Maximum number of values that a message proposes as the place of an image's version."""
 
 
 class OverlayMissing(UsageError):
@@ -165,12 +169,23 @@ def nothing_found(tip: Tip, app: str, where: str) -> NotEditable:
                 f"`directory` in its {SETTINGS}: jsonnet: {{tlas: [{{name: tag, value: VERSION}}]}}"
                 "; then "
             )
+    lines = f"{{image: NAME, {key}}}"
+    if tip.read(config) is None:
+        found = unnamed(EnvironmentFolder(tip, where), where.rpartition("/")[2])
+        lines = ", ".join(found[:_MOST_PROPOSED]) or lines
     return NotEditable(
         f"{where} has no image whose version can be promoted"
         if tip.read(config) is None
         else f"{where} contains nothing that {config} names",
-        next=f"{first}name it in {config}: targets: [{{image: NAME, {key}}}]",
+        next=f"{first}name it in {config}: targets: [{lines}]",
     )
+
+
+def unnamed(folder: EnvironmentFolder, env: str) -> list[str]:
+    """Entries of `.promotion.yaml` for a chart's images under keys that aren't searched."""
+    if folder.text(CHART_FILE) is None:
+        return []
+    return unnamed_images(read_values(folder, env))
 
 
 def _has_arguments(settings: bytes) -> bool:

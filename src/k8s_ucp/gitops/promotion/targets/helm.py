@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from k8s_ucp.gitops.manifests.image_edit import DIGEST, NO_PIN, Pin
 from k8s_ucp.gitops.manifests.value_edit import Path, list_of, node_at, path_text, text_at
@@ -205,6 +205,7 @@ def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin
     # With a digest in the chart's own values, its templates may not know a tag.
     only = text is None and bool(digest) and bool(text_at(values.layers[0].root, digest))
     value = Value(file, inside, digest_file, digest_inside, current, only, lists, values.document)
+    value = replace(value, is_new=text is None and not current)
     return value, value_pin(text or "", current), _repository(values, path)
 
 
@@ -283,6 +284,33 @@ def candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
             yield from candidates(value, (*path, key))
     for index, item in enumerate(node.items):
         yield from candidates(item, (*path, index))
+
+
+def unnamed_images(values: Values) -> list[str]:
+    """Entries of `.promotion.yaml` for values that are images under keys that aren't searched."""
+    found = {
+        path: text
+        for layer in values.layers
+        for path, text in _texts(node_at(layer.root, layer.prefix), ())
+    }
+    images = ((path, split_reference(text), text) for path, text in found.items())
+    return [
+        f"{{image: {parts[0]}, path: {path_text(path)}}}"
+        for path, parts, text in images
+        if parts and parts[1].tag and "/" in parts[0] and "//" not in text
+    ]
+
+
+def _texts(node: YamlNode | None, path: Path) -> Iterator[tuple[Path, str]]:
+    """The paths of all values that are texts, except in lists."""
+    if node is None or len(path) > DEEPEST:
+        return
+    for key, value in node.resolved().pairs:
+        inner = value.resolved()
+        if key.kind == inner.kind == "scalar":
+            yield (*path, key.value), inner.value
+        elif key.kind == "scalar":
+            yield from _texts(inner, (*path, key.value))
 
 
 def lacks_version(key: str, node: YamlNode) -> bool:

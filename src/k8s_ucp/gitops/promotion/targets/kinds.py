@@ -50,6 +50,8 @@ class Value:
     """The file whose list has the value, if `file` doesn't have that list yet."""
     document: int = 0
     """Position of the document with the tag and the digest."""
+    is_new: bool = False
+    """Neither the chart nor the environment sets it: its path may be wrong."""
 
 
 @dataclass(frozen=True)
@@ -267,4 +269,5 @@ def _described(location: VersionLocation) -> str:
         return ""
     if isinstance(location, ChartFiles):
         return f"version in {location.file}"
-    return f"{path_text(location.path)} in {location.file}"
+    new = " (new: it was set nowhere)" if isinstance(location, Value) and location.is_new else ""
+    return f"{path_text(location.path)} in {location.file}{new}"

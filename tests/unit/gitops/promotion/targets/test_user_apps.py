@@ -275,6 +275,26 @@ class TestCharts:
         new = written(promote(there))["values-stage.yaml"]
         assert new == OWN + '"a.b":\n  version: 2.0.0\n'
 
+    def test_a_key_that_was_set_nowhere_is_pointed_out(self) -> None:
+        there = named(chart(), "targets: [{image: web, path: image.tga}]")
+        decision = promote(there)
+        assert decision.locations == ("image.tga in values-stage.yaml (new: it was set nowhere)",)
+        after = MemoryTip({**there.content, **decision.writes})
+        assert promote(after, "2.0.1").locations == ("image.tga in values-stage.yaml",)
+        (location,) = promote(chart("{}\n")).locations
+        assert location == "image.tag in values-stage.yaml"  # empty in the chart
+
+    def test_an_image_under_another_key_is_proposed(self) -> None:
+        defaults = "run: {it: a.org/web:1}\nurl: 'http://a.org/x:1'\nports: ['a/b:1']\n"
+        there = chart("{}\n", defaults)
+        line = "targets: [{image: a.org/web, path: run.it}]"
+        for wanted in ({}, {"images": {"a.org/web": Pin("2")}}):
+            with pytest.raises((NotEditable, UsageError), match="no image") as error:
+                promote(there, **wanted)
+            assert error.value.next.endswith(f"apps/web/.promotion.yaml: {line}")
+        new = written(promote(named(there, line)))
+        assert new == {"values-stage.yaml": "run:\n  it: a.org/web:2.0.0\n"}
+
     def test_a_digest_in_place_of_a_tag_is_not_the_name_of_an_image(self) -> None:
         own = f"image: {{repository: a/b, tag: '{SHA}'}}\n"
         assert images_of(chart(own, "{}\n")) == ["a/b"]
