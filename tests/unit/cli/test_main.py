@@ -188,7 +188,7 @@ def test_a_mistyped_command_suggests_the_nearest_one(
         ),
         (["app", "--dry-run", "add"], "put the options of add after it: ucp app add --dry-run"),
         (["--env", "x", "status"], "ucp --help"),
-        (["promote", "--dry-run"], "ucp promote --help"),
+        (["promote", "--color"], "ucp promote --help"),
         (["stop", "--env"], "ucp stop --help"),
         (["-q", "env", "add", "--cluster"], "ucp env add --help"),
         (["reconciler", "run", "--controllers", "no"], "ucp reconciler run --help"),
