@@ -15,6 +15,8 @@ import psutil
 
 from k8s_ucp.process.identity import ProcessIdentity, identify
 
+_DELETED = " (deleted)"
+"""What the kernel appends to the path of a deleted folder."""
 _LISTEN = "0A"
 """State LISTEN in /proc/net/tcp."""
 
@@ -86,9 +88,12 @@ def working_in(folder: Path) -> list[ProcessIdentity]:
 def works_in(pid: int, *folders: Path) -> bool | None:
     """Whether the process works in one of these folders, also if it was moved since.
 
-    None if that is unknown: its working folder was deleted, or it is gone.
+    True if its working folder was one of them when it was deleted. None if that is unknown: it was
+    deleted elsewhere, or the process is gone.
     """
     found = working_folder(pid)
+    if found is None and _deleted_folder(pid) in {each.absolute() for each in folders}:
+        return True
     try:
         here = found.stat() if found else None
     except OSError:
@@ -103,6 +108,15 @@ def working_folder(pid: int) -> Path | None:
         return here if here.is_dir() else None
     except (psutil.Error, OSError):
         return None
+
+
+def _deleted_folder(pid: int) -> Path | None:
+    """Where the process's working folder was when it was deleted; None if it exists."""
+    try:
+        path = str(Path(f"/proc/{pid}/cwd").readlink())
+    except OSError:
+        return None
+    return Path(path.removesuffix(_DELETED)) if path.endswith(_DELETED) else None
 
 
 def _is(found: os.stat_result, path: Path) -> bool:

@@ -377,6 +377,26 @@ def test_stop_ends_the_programs_of_a_folder_that_was_moved_while_they_ran(
         other.wait()
 
 
+def test_stop_ends_the_programs_of_a_moved_folder_that_was_deleted(
+    placement: HostPlacement, short_folder: Path
+) -> None:
+    """Neither a record nor a mark leads to them, but where their folder was when it was deleted."""
+    run(placement, "one")
+    eventually(lambda: any(SLEEP in each.cmdline() for each in processes_of(placement)))
+    before = processes_of(placement)
+    root = placement.state.root.rename(placement.state.root.with_name("moved"))
+    shutil.rmtree(root)
+    moved = HostPlacement(StateFolder(root), short_folder / "run" / "moved")
+    try:
+        assert {each.pid for each in moved.remains()} == {each.pid for each in before}
+        moved.stop_all()
+        assert not any(map(runs, before))
+        assert moved.remains() == []
+    finally:
+        for each in filter(runs, before):
+            each.kill()
+
+
 def test_a_new_workspace_in_the_place_of_a_moved_one_leaves_its_programs_alone(
     placement: HostPlacement,
 ) -> None:

@@ -193,7 +193,8 @@ class HostPlacement:
 
         grace: seconds between SIGTERM and SIGKILL. Does nothing if nothing runs.
         """
-        if not self.state.components.is_dir() and not self.runtime.exists():
+        traces = self.state.components.is_dir() or self.runtime.exists()
+        if not traces and not self.remains():
             return
         with self._locked():
             self._mark_stopping()

@@ -88,12 +88,21 @@ class Supervisord:
         return working_folder(pid) if is_marked(pid, _MARK, self.identifier) else None
 
     def identity(self) -> ProcessIdentity | None:
-        """The one that was launched last, if it still runs."""
+        """The one that was launched last, if it still runs; also if its record was deleted."""
+        if not self._record.exists():
+            return self._in_folder()
         try:
             recorded = record_of(ProcessIdentity, parse_json(self._record.read_text("utf-8")))
         except (OSError, ValueError):
             return None
         return recorded if is_running(recorded) and self._is_ours(recorded.pid) else None
+
+    def _in_folder(self) -> ProcessIdentity | None:
+        """The one that works in the folder, whatever its mark: the folder may have been moved."""
+        for found, session in marked((_MARK, None)):
+            if session == found.pid and works_in(found.pid, self.folder):
+                return found
+        return None
 
     def responds(self) -> bool:
         """Whether it responds on its socket. Raises UcpError if another process has the socket."""

@@ -67,6 +67,18 @@ def test_processes_of_a_removed_folder_belong_to_the_next_in_its_place(
         assert not is_running(found)
 
 
+def test_processes_of_a_folder_that_was_removed_after_it_was_moved_are_found(
+    etcd: Path, tmp_path: Path
+) -> None:
+    here, there = (ClusterFolder(tmp_path / each, "core") for each in ("here", "there"))
+    with started(etcd, here) as found:
+        (tmp_path / "here").rename(tmp_path / "there")
+        shutil.rmtree(tmp_path / "there")
+        assert find_own(there) == [found]
+        end_all(there, grace=0)
+        assert not is_running(found)
+
+
 def test_processes_of_the_original_do_not_belong_to_a_copy(etcd: Path, tmp_path: Path) -> None:
     original, copy = (ClusterFolder(tmp_path / each, "core") for each in ("one", "two"))
     with started(etcd, original) as found:
