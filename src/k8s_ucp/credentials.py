@@ -69,14 +69,23 @@ def credential_ref(topology: Topology, workspace: Workspace, name: str) -> Crede
 
 
 def credential_files(folder: Path) -> list[Path]:
-    """Sorted files of the folder `creds/`, without README and examples."""
-    return sorted(
-        each
-        for each in (folder.iterdir() if folder.is_dir() else ())
-        if each.is_file()
-        and not each.name.startswith((".", "README"))
-        and "example" not in each.name
-    )
+    """Sorted files of the folder `creds/`, without README and examples.
+
+    Raises UcpError if the folder can't be read.
+    """
+    try:
+        return sorted(
+            each
+            for each in (folder.iterdir() if folder.is_dir() else ())
+            if each.is_file()
+            and not each.name.startswith((".", "README"))
+            and "example" not in each.name
+        )
+    except OSError as error:
+        raise UcpError(
+            f"the credentials in {folder} can't be read: {error.strerror}",
+            next=command_line("chmod", "u+rwx", folder),
+        ) from error
 
 
 def all_files(topology: Topology, workspace: Workspace) -> list[Path]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from k8s_ucp.cli.inspection.doctor import _lacks
+from k8s_ucp.cli.inspection.doctor import _lacks, examined
 from k8s_ucp.cli.main import run
 from k8s_ucp.cli.topology_selection import remember
 from k8s_ucp.context import TopologyView
@@ -54,6 +56,24 @@ def test_remotes_of_a_moved_workspace_have_no_findings(view: TopologyView, tmp_p
     for clone in (view.gitops.core, view.gitops.apps):
         git(clone, "remote", "set-url", "origin", (tmp_path / "former" / clone.name).as_uri())
     assert dict(_lacks(view)) == {}
+
+
+def test_unreadable_credentials_hide_no_other_finding(
+    view: TopologyView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view.workspace.credentials.mkdir()
+    listed = Path.iterdir
+
+    def refused(path: Path) -> Iterator[Path]:
+        if path == view.workspace.credentials:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    found = {each.id: each for each in findings(examined(view))}
+    assert "can't be read: Permission denied" in found["credential/tracked"].message
+    assert found["credential/tracked"].next.startswith("chmod u+rwx")
+    assert "core/demo-core" in found
 
 
 def test_missing_remote_and_low_kernel_limits_are_reported(

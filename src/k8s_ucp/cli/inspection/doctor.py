@@ -120,7 +120,7 @@ def examined(context: TopologyView) -> examination.Examined:
         snapshot,
         lambda: context.kube,
         time.time(),
-        exposed=[str(each) for each in exposed_files(context.workspace.credentials)],
+        exposed=_exposed(context),
         not_backed_up=failure(context.state.backup),
         unfit=unfit,
         lacking=lacking,
@@ -147,6 +147,13 @@ def _startable(context: TopologyView) -> set[str]:
     if context.in_pods or placement.is_stopping() or not context.state.supervisor_config.exists():
         return set()
     return {argocd.NAME, crossplane.NAME, reconciler.NAME, cloud.NAME}
+
+
+def _exposed(context: TopologyView) -> list[str]:
+    # If the folder can't be read, the finding credential/tracked says so.
+    with contextlib.suppress(UcpError):
+        return [str(each) for each in exposed_files(context.workspace.credentials)]
+    return []
 
 
 def _without_kubeconfig(context: TopologyView) -> Iterator[str]:
