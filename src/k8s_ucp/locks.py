@@ -94,17 +94,17 @@ def _taken_within(
     try:
         while not take(descriptor):
             if not waits:
-                report(_holder(descriptor))
+                report(holder(descriptor))
             waits = True
             if time.monotonic() >= until:
-                return _holder(descriptor) or 0
+                return holder(descriptor) or 0
             time.sleep(PAUSE)
     except OSError:
         pass  # The file system does not support locks.
     return None
 
 
-def _holder(descriptor: int) -> int | None:
+def holder(descriptor: int) -> int | None:
     """PID of the process that holds the lock of an open file or folder; None if unknown."""
     about = os.fstat(descriptor)
     inode = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from k8s_ucp import locks, process
 from k8s_ucp.engine.pipeline import (
@@ -34,6 +34,8 @@ from k8s_ucp.timestamps import stamp
 from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_json
 from k8s_ucp.workspace.records import parse_json
 
+_INTRODUCTION_SECONDS = 0.5
+"""Time that a process which took the lock has to write its command to it."""
 VERSION = 2
 """Version 1 recorded no version, no command and no start time of the process."""
 EDIT = "edit"
@@ -314,9 +316,7 @@ def held(lock: Path, topology: str, command: str) -> Iterator[None]:
     """
     with lock.open("a+", encoding="utf-8") as stream:
         if not locks.take(stream.fileno()):
-            stream.seek(0)
-            pid, _, holder = stream.read().strip().partition(" ")
-            raise another_command(f" on the topology {topology}", holder or "ucp", pid or "unknown")
+            raise another_command(f" on the topology {topology}", *_holder(stream))
         # On a full disk only these words are missing: `ucp stop` must work there, too.
         with contextlib.suppress(OSError):
             os.ftruncate(stream.fileno(), 0)
@@ -325,10 +325,35 @@ def held(lock: Path, topology: str, command: str) -> Iterator[None]:
         yield
 
 
+def _holder(stream: TextIO) -> tuple[str, str]:
+    """(command, PID or "") of the process that holds the lock of an open file.
+
+    One that has just taken the lock has not yet replaced the words of the last holder.
+    """
+    until = time.monotonic() + _INTRODUCTION_SECONDS
+    while True:
+        stream.seek(0)
+        pid, _, command = stream.read().strip().partition(" ")
+        holder = locks.holder(stream.fileno())
+        if command and holder in (None, _number(pid)):
+            return command, pid
+        if time.monotonic() >= until:
+            return "ucp", str(holder or "")
+        time.sleep(locks.PAUSE)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
 def another_command(where: str, command: str, pid: int | str) -> UcpError:
-    """The error for a command that has to wait for another one. where: after "is running"."""
+    """The error for a command that has to wait for another one.
+
+    where: after "is running". pid: empty if unknown.
+    """
+    process = f" (PID {pid})" if pid else ""
     return UcpError(
-        f"another command is running{where}: `{command}` (PID {pid})",
+        f"another command is running{where}: `{command}`{process}",
         next="wait for it to finish, or interrupt it with Ctrl-C",
     )
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from k8s_ucp import locks
 from k8s_ucp.engine import journal
 from k8s_ucp.engine.journal import Journal, UnreadableJournal, held
 from k8s_ucp.engine.pipeline import RunInterrupted, StepEvent, StepRun, StepState
@@ -258,6 +259,21 @@ def test_only_one_command_can_hold_the_lock_of_a_topology(tmp_path: Path) -> Non
         with held(lock, "demo", "ucp stop"):
             assert lock.read_text().endswith(" ucp stop\n")
     assert lock.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_holder_that_has_not_written_its_command_yet_is_named_by_its_process(
+    tmp_path: Path,
+) -> None:
+    lock = tmp_path / "lock"
+    for words in ("", "1 ucp destroy\n"):
+        lock.write_text(words)
+        with lock.open() as stream:
+            assert locks.take(stream.fileno())
+            with (
+                pytest.raises(UcpError, match=rf"`ucp` \(PID {os.getpid()}\)"),
+                held(lock, "demo", "ucp stop"),
+            ):
+                raise AssertionError("two held it")
 
 
 FULL = """
