@@ -75,8 +75,8 @@ def unknown_name(
     what: str, name: object, known: Sequence[object], *, next: str | None = None
 ) -> UsageError:
     """The refusal of a typed name. what: such as "environment"; known: those that exist."""
-    available = some_of(known, LISTED) or "none"
-    return UsageError(f"unknown {what} '{name}'; available: {available}", next=next)
+    there = f"available: {some_of(known, LISTED)}" if known else f"there is no {what} yet"
+    return UsageError(f"unknown {what} '{name}'; {there}", next=next)
 
 
 class CommandFailed(UcpError):

@@ -51,6 +51,8 @@ def test_invalid_edits_are_refused() -> None:
     with pytest.raises(UsageError, match="available: login") as refused:
         without_item(text, "mirrors", "logout", FILE)
     assert str(refused.value.next).startswith("ucp diff")
+    with pytest.raises(UsageError, match="unknown mirror 'login'; there is no mirror yet"):
+        without_item(topology_text(default()), "mirrors", "login", FILE)
     with pytest.raises(UsageError, match="unknown environment"):
         wrong = {**MIRROR, "name": "b", "targets": {"namespace": "web", "environments": ["moon"]}}
         with_item(text, "mirrors", wrong, FILE)
