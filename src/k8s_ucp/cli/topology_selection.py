@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,11 +118,24 @@ def _declared_file(workspace: Workspace, topology: str | None) -> Path:
 
 
 def _defines(file: Path, name: str) -> bool:
+    with suppress(OSError):
+        about = file.stat()
+        return _name_in(file, (about.st_ino, about.st_size, about.st_mtime_ns)) == name
+    return False
+
+
+@lru_cache
+def _name_in(file: Path, _: tuple[int, ...]) -> str | None:
+    """Name of the topology that a file defines; None if it is not valid.
+
+    Each step of a command asks, and parsing takes long. The second argument tells versions of the
+    file apart.
+    """
     from k8s_ucp.topology import load
 
     with suppress(UcpError, OSError):
-        return load(file).name == name
-    return False
+        return load(file).name
+    return None
 
 
 def _nothing_started(folder: Path) -> UcpError:

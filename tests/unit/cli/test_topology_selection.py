@@ -89,6 +89,24 @@ def adding_environment(text: str, path: Path) -> tuple[str, Topology]:
     return with_item(text, "environments", {"name": "eu", "cluster": cluster}, path)
 
 
+def test_each_file_is_parsed_once_for_all_steps_of_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(tmp_path, "one", "two")
+    (tmp_path / "ucp.yaml").write_text(topology_text(default("one", ["dev"])))
+    second = tmp_path / "second.yaml"
+    second.write_text(topology_text(default("two", ["dev"])))
+    read: list[Path] = []
+    monkeypatch.setattr("k8s_ucp.topology.load", lambda path: read.append(path) or load(path))
+    call = Invocation(tmp_path, "two")
+    assert [declared_file(call), declared_file(call)] == [second, second]
+    assert sorted(read) == [second, tmp_path / "ucp.yaml"]
+    edit = second.with_name("new")
+    edit.write_text(topology_text(default("oww", ["dev"])))
+    edit.replace(second)
+    assert declared_file(call) == tmp_path / "ucp.yaml"
+
+
 def test_the_file_of_the_only_topology_is_found_without_a_flag(tmp_path: Path) -> None:
     """It was started with --file; a copy as ucp.yaml, as was suggested, is a second truth."""
     start(tmp_path, "one")
