@@ -7,6 +7,7 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.kube import Object
+from k8s_ucp.reconciler.mirrors.rules import SOURCE_MISSING
 from k8s_ucp.reconciler.mirrors.spec import Selector
 from k8s_ucp.reconciler.mirrors.status import NO_TARGET
 from k8s_ucp.reconciler.runtime.conditions import find, is_true
@@ -86,6 +87,12 @@ def why(item: Object) -> str:
     if ready is None:
         return "not reconciled yet"
     return "" if ready["status"] == "True" else f"{ready['reason']}: {ready['message']}"
+
+
+def lacks_source(item: Object) -> bool:
+    """Whether a mirror that is not ready waits for an object that it copies."""
+    ready = find(item, names.READY)
+    return ready is not None and ready["status"] != "True" and ready["reason"] == SOURCE_MISSING
 
 
 def _target(target: Object) -> dict[str, Any]:

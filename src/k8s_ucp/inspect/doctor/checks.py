@@ -23,7 +23,7 @@ from k8s_ucp.inspect.doctor.certificates import expiring
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.doctor.finding import Finding, Severity
 from k8s_ucp.inspect.doctor.objects import foreign, paused, stuck
-from k8s_ucp.inspect.mirror_status import mirror_rows, stopped_targets, why
+from k8s_ucp.inspect.mirror_status import lacks_source, mirror_rows, stopped_targets, why
 from k8s_ucp.inspect.pods.problems import nodes_to_set, pods_of
 from k8s_ucp.inspect.status import environment_of
 from k8s_ucp.kube import Object
@@ -399,7 +399,7 @@ def _mirrors(found: Examined) -> Iterator[Finding]:
         else:
             reason = why(item) or "not ready"
             advice = "ucp mirror list; ucp logs reconciler"
-            if reason.startswith("SourceMissing:"):
+            if lacks_source(item):
                 core = found.topology.core_cluster
                 advice = f"create the source on {core}, or remove the mirror; ucp mirror list"
             yield Finding(f"mirror/{name}", "error", f"mirror {name}: {reason}", advice)

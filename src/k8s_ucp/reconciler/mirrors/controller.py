@@ -19,7 +19,7 @@ from k8s_ucp.reconciler.mirrors.app_clusters import BULK, COPY, WIDTH, Mirrors
 from k8s_ucp.reconciler.mirrors.copies import keep_source_of
 from k8s_ucp.reconciler.mirrors.deletion_guard import DeletionGuard
 from k8s_ucp.reconciler.mirrors.index import Destination, MirrorIndex
-from k8s_ucp.reconciler.mirrors.rules import CopyProblem
+from k8s_ucp.reconciler.mirrors.rules import SOURCE_MISSING, CopyProblem
 from k8s_ucp.reconciler.mirrors.spec import Syncer, parse
 from k8s_ucp.reconciler.mirrors.status import Count, SyncCounters, status_of
 from k8s_ucp.reconciler.runtime.conditions import Condition, StatusWriter, find
@@ -35,7 +35,7 @@ DELETION_SECONDS = 0.3
 ASK_AGAIN_SECONDS = 1.0
 
 _CLUSTERS = "clusters"
-_QUIET = ("Copying", "Leaving", "Synced", "SourceMissing", "NoTarget", "Connecting")
+_QUIET = ("Copying", "Leaving", "Synced", SOURCE_MISSING, "NoTarget", "Connecting")
 """Reasons that cause no Event."""
 
 

@@ -18,6 +18,9 @@ from k8s_ucp.reconciler.mirrors.copies import (
 )
 from k8s_ucp.reconciler.mirrors.index import DesiredCopy
 
+SOURCE_MISSING = "SourceMissing"
+"""Reason of the condition Ready if an object to copy does not exist."""
+
 
 @dataclass(frozen=True)
 class CopyProblem:
@@ -167,13 +170,13 @@ def _not_shared(source: CopySource, desired: DesiredCopy) -> CopyProblem:
 def _without_source(desired: DesiredCopy, found: Copy | None) -> Action:
     kind, namespace, name = desired.source.split("/", 2)
     problem = CopyProblem(
-        "SourceMissing", f"the source {kind} {namespace}/{name} does not exist yet"
+        SOURCE_MISSING, f"the source {kind} {namespace}/{name} does not exist yet"
     )
     if found is None or not _is_of(found, desired):
         return _no_copy(desired, found, problem)
     if desired.entry.retain or found.retain:
         return _failed(
-            "SourceMissing",
+            SOURCE_MISSING,
             f"the source {kind} {namespace}/{name} was deleted; its copy is retained",
         )
     return _end(found, problem)
