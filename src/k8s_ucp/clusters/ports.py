@@ -108,11 +108,20 @@ class Ports:
             make_private_folder(self._file.parent)
         except UcpError:
             return False
-        return os.access(self._file.parent, os.W_OK | os.X_OK)
+        # Files may belong to root, after a command under sudo.
+        files = [each for each in (self._lock, self._file) if each.exists()]
+        return os.access(self._file.parent, os.W_OK | os.X_OK) and all(map(_is_accessible, files))
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Table]:
         make_private_folder(self._file.parent)
+        for each in (self._lock, self._file):
+            if each.exists() and not _is_accessible(each):
+                raise UcpError(
+                    f"the port registry {each} is not writable for you",
+                    next=f"make it yours ({command_line('ls', '-l', each)} shows its owner and "
+                    "mode), or set UCP_CACHE_DIR to another folder",
+                )
         with locked(self._lock, "the lock of the port registry", timeout=LOCK_SECONDS):
             before = self._read()
             deleted_owners = _deleted_owners(before)
@@ -138,6 +147,10 @@ class Ports:
                 next=command_line("rm", self._file)
                 + " (running clusters register their ports again)",
             ) from error
+
+
+def _is_accessible(file: Path) -> bool:
+    return os.access(file, os.R_OK | os.W_OK)
 
 
 def record(folder: Path, ports: Mapping[str, int]) -> None:

@@ -48,3 +48,18 @@ def test_known_ports_need_no_writable_registry(tmp_path: Path) -> None:
     assert ports.reserve("/a", ["web"], known={"web": 23000, "old": 23001}) == {"web": 23000}
     with pytest.raises(UcpError, match="failed to create the folder"):
         ports.reserve("/a", ["web", "api"], known={"web": 23000})
+
+
+def test_known_ports_need_no_registry_that_is_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a command under sudo with the user's home, root may own the files in the cache."""
+    file = tmp_path / "ports.json"
+    lock = tmp_path / "ports.json.lock"
+    lock.touch()
+    monkeypatch.setattr("os.access", lambda path, mode: path != lock)
+    ports = Ports(file)
+    assert ports.reserve("/a", ["web"], known={"web": 23000}) == {"web": 23000}
+    with pytest.raises(UcpError, match=r"ports\.json\.lock is not writable for you") as refused:
+        ports.reserve("/a", ["web", "api"], known={"web": 23000})
+    assert f"ls -l {lock}" in str(refused.value.next)
