@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from k8s_ucp.components import argo_rollouts, argocd, crossplane
 from k8s_ucp.components.watcher import WRITERS
-from k8s_ucp.fence.record import FenceHeld
+from k8s_ucp.fence.files import boot_clock
+from k8s_ucp.fence.record import PERIODS, FenceHeld
 from tests.integration.fence.cores import (
     ASKS,
     ASKS_NOT,
@@ -135,3 +137,17 @@ def test_core_with_a_local_fence_does_not_stop_if_it_can_not_read_it(
 
 def test_writers_are_the_programs_that_write() -> None:
     assert (argocd.CONTROLLER, crossplane.NAME, f"{argo_rollouts.NAME[5:]}-*") == WRITERS
+
+
+def test_a_wait_that_was_recorded_by_a_wrong_clock_ends(
+    cores: tuple[GuardedCore, GuardedCore],
+) -> None:
+    """The next start would wait for years, and so would each one after it."""
+    with guarded():
+        fence = cores[0].claim().fence
+        settings = fence.settings()
+        assert settings
+        fence.write_settings(replace(settings, not_before=boot_clock() + 400 * 86400))
+        again = cores[0].claim().fence.settings()
+        assert again
+    assert again.not_before - boot_clock() <= PERIODS * settings.period

@@ -58,7 +58,9 @@ def take_fence(context: StartContext, report: Report) -> None:
         commit, record = reference.claim(holder, time.time, takeover=context.takeover)
     before = fence.settings()
     if before and before.record == record and before.boot == boot_id():
-        not_before = before.not_before
+        # At most as long as after a takeover now: a clock may have been wrong then.
+        longest = PERIODS * max(period, before.period)
+        not_before = min(before.not_before, boot_clock() + longest)
     else:
         not_before = boot_clock() + wait_of(record, period=period, now=time.time())
     fence.write_settings(
