@@ -286,7 +286,7 @@ def test_start_backs_up_the_passwords_that_it_generated(
 def test_second_command_is_refused_while_one_is_running(running: Workbench) -> None:
     lock = running.state / "lock"
     with subprocess.Popen(
-        ["flock", lock, "sh", "-c", f"echo '4711 ucp stop' > '{lock}'; echo; cat"],
+        ["flock", lock, "sh", "-c", f"echo $PPID ucp stop > '{lock}'; echo; cat"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as holder:
@@ -295,8 +295,8 @@ def test_second_command_is_refused_while_one_is_running(running: Workbench) -> N
         for words in (["start", "--yes"], ["stop", "--yes"]):
             ended = running.ucp(*words, expect=1)
             assert (
-                "another command is running on the topology demo: `ucp stop` (PID 4711)"
-                in ended.stderr
+                "another command is running on the topology demo: `ucp stop` "
+                f"(PID {holder.pid})" in ended.stderr
             )
         running.status()
         assert holder.stdin is not None

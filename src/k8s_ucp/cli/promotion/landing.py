@@ -19,9 +19,9 @@ from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, all_or_none, decide_all
 from k8s_ucp.gitops.promotion.health import HealthGate
-from k8s_ucp.gitops.promotion.landing import Landing, land, rehearse
+from k8s_ucp.gitops.promotion.landing import Landing, land, try_landing
 from k8s_ucp.gitops.promotion.message import message
-from k8s_ucp.gitops.promotion.proposal import propose, rehearse_proposal
+from k8s_ucp.gitops.promotion.proposal import propose, try_proposal
 from k8s_ucp.gitops.promotion.repository_ref import RepositoryRef, open_branch
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartKey, ChartMissing
 from k8s_ucp.gitops.promotion.tip import GitTip
@@ -118,7 +118,7 @@ def _propose(
     proposing, link, (intent,) = promotions.proposing, promotions.run.link, promotions.intents
     gate = promotions.gate.hold_up if promotions.gate else lambda decision: decision
     if promotions.dry_run:
-        return rehearse_proposal(remote, forge, intent, pace, link=link, gate=gate, report=report)
+        return try_proposal(remote, forge, intent, pace, link=link, gate=gate, report=report)
     merge = proposing is not None and proposing.merge_when_green
     return propose(remote, forge, intent, pace, link=link, merge=merge, gate=gate, report=report)
 
@@ -134,7 +134,7 @@ def _push(
         return all_or_none([gate.hold_up(each) for each in decisions]) if gate else decisions
 
     if promotions.dry_run:
-        return rehearse(remote, decide, promotions.message, pace, report)
+        return try_landing(remote, decide, promotions.message, pace, report)
     try:
         return land(remote, decide, pace, report)
     except Declined as error:

@@ -50,8 +50,8 @@ def show_landing(
             console.say(f"  {decision.note.env}: {location}")
     if output is not Output.table:
         console.data(notation(result(landing, batch=batch), output))
-    elif landing.rehearsal and landing.rehearsal.message:
-        console.data(f"{indent(landing.rehearsal.message, '    ')}\n{landing.rehearsal.diff}")
+    elif landing.dry_run and landing.dry_run.message:
+        console.data(f"{indent(landing.dry_run.message, '    ')}\n{landing.dry_run.diff}")
     return 1 if _worst(landing.decisions).status in REFUSALS else 0
 
 
@@ -94,7 +94,7 @@ def result(landing: Landing, *, batch: bool) -> Mapping[str, Any]:
         "attempts": landing.attempts,
         "pr": landing.request or None,
     }
-    if planned := landing.rehearsal:
+    if planned := landing.dry_run:
         common |= {"dryRun": True, "message": planned.message or None, "diff": planned.diff or None}
     if batch:
         items = [_item(decision) for decision in landing.decisions]
@@ -181,7 +181,7 @@ def words(decision: Decision, landing: Landing) -> str:
             f"\n  superseded: {each.image} stays {each.old or DEFAULT}, not {each.new or DEFAULT}"
             for each in _superseded(decision)
         )
-        if landing.rehearsal:
+        if landing.dry_run:
             label = f"{_would(decision, landing)}: {subject}{what and f': {what}'}"
             return f"{label}{kept}{_beside(decision)}{_on_hold(decision, 'would be on hold')}"
         if decision.status == "pr":
@@ -192,6 +192,6 @@ def words(decision: Decision, landing: Landing) -> str:
         return f"{landed}{kept}{_on_hold(decision, 'on hold')}"
     text = f"{decision.status}: {decision.reason}{_beside(decision)}"
     if decision.dropped and not decision.kept:
-        closed = "would close" if landing.rehearsal else "closed"
+        closed = "would close" if landing.dry_run else "closed"
         text += f"\n  {closed} the pull request {landing.request}"
     return f"{text}\n  next: {decision.next}" if decision.next else text

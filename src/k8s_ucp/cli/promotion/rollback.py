@@ -41,7 +41,7 @@ from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.ci import find_run
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.history import charts_in, past_at, pasts
-from k8s_ucp.gitops.promotion.landing import Landing, land, rehearse
+from k8s_ucp.gitops.promotion.landing import Landing, land, try_landing
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.overlay import check_name, read_overlay
 from k8s_ucp.gitops.promotion.repository_ref import open_branch
@@ -144,7 +144,7 @@ def land_rollback(
 
         pace = Pace(deadline=remote.seconds_left)
         if dry_run:
-            return rehearse(remote, decide, text, pace, call.console.detail), ""
+            return try_landing(remote, decide, text, pace, call.console.detail), ""
         landing = land(remote, decide, pace, call.console.detail)
         return landing, remote.settle(landing.commit) if landing.commit else ""
 

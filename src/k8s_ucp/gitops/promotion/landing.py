@@ -53,7 +53,7 @@ STUCK = 5
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class DryRun:
     """What a dry run would commit; empty if there is nothing to write. diff: to the branch."""
 
     message: str = ""
@@ -69,7 +69,7 @@ class Landing:
     attempts: int
     request: str = ""
     """URL of the pull request, if there is one."""
-    rehearsal: Rehearsal | None = None
+    dry_run: DryRun | None = None
     """Of a dry run, which pushes nothing: the decisions are what would be done."""
 
 
@@ -87,7 +87,7 @@ def land(
     return push_until_accepted(_Attempts(branch, decide).attempt, pace, report)
 
 
-def rehearse(
+def try_landing(
     branch: Branch[TipType],
     decide: Callable[[TipType], Sequence[Decision]],
     message: Callable[[Sequence[Decision]], str],
@@ -103,8 +103,8 @@ def rehearse(
         tip = branch.fetch()
         decisions = tuple(decide(tip))
         writes = _all_writes(decisions)
-        found = Rehearsal(message(decisions), diff(tip, writes)) if writes else Rehearsal()
-        return Landing(decisions, "", number, rehearsal=found)
+        found = DryRun(message(decisions), diff(tip, writes)) if writes else DryRun()
+        return Landing(decisions, "", number, dry_run=found)
 
     return push_until_accepted(attempt, pace, report)
 

@@ -18,7 +18,7 @@ from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.forge.base import Forge, ForgeFailed, Proposal, PullRequest
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
-from k8s_ucp.gitops.promotion.landing import Landing, land, rehearse
+from k8s_ucp.gitops.promotion.landing import Landing, land, try_landing
 from k8s_ucp.gitops.promotion.message import Change, are_some, message, read_origins
 from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order, semver_key, weigh
 from k8s_ucp.gitops.promotion.overlay import (
@@ -245,7 +245,7 @@ def propose(
     return published
 
 
-def rehearse_proposal(
+def try_proposal(
     base: RemoteBranch,
     forge: Forge,
     intent: Intent,
@@ -266,7 +266,7 @@ def rehearse_proposal(
     def text(decisions: Sequence[Decision]) -> str:
         return message([each.note for each in decisions], link)
 
-    landing = rehearse(branch, decide_here, text, pace, report)
+    landing = try_landing(branch, decide_here, text, pace, report)
     (decision,) = landing.decisions
     if decision.status == "promoted":
         decision = replace(decision, status="pr")

@@ -15,7 +15,7 @@ from k8s_ucp.git.failures import Interrupted, Rejected, Unexplained
 from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.manifests.image_edit import Pin, read_images
 from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
-from k8s_ucp.gitops.promotion.landing import Landing, Rehearsal, land, rehearse
+from k8s_ucp.gitops.promotion.landing import DryRun, Landing, land, try_landing
 from k8s_ucp.gitops.promotion.order import Order
 from tests.unit.gitops.promotion.tips import IMMEDIATE, MemoryBranch, MemoryTip, shop
 
@@ -284,7 +284,7 @@ def test_decisions_without_writes_push_nothing() -> None:
     assert branch.pushes == 0
 
 
-def test_a_rehearsal_decides_at_the_newest_tip_and_pushes_nothing() -> None:
+def test_a_dry_run_decides_at_the_newest_tip_and_pushes_nothing() -> None:
     class Interrupting(MemoryBranch):
         def fetch(self) -> MemoryTip:
             if not self.numbers[0]:
@@ -295,21 +295,21 @@ def test_a_rehearsal_decides_at_the_newest_tip_and_pushes_nothing() -> None:
     branch = Interrupting([shop(stage="1")])
     intent = wanting("2", sequence=7)
 
-    landing = rehearse(branch, lambda tip: [decide(tip, intent)], lambda _: "m", IMMEDIATE)
+    landing = try_landing(branch, lambda tip: [decide(tip, intent)], lambda _: "m", IMMEDIATE)
 
-    assert landing.rehearsal is not None
+    assert landing.dry_run is not None
     assert (landing.decisions[0].status, landing.commit, landing.attempts) == ("promoted", "", 2)
-    assert "-  newTag: '1'\n+  newTag: '2'\n" in landing.rehearsal.diff
-    assert landing.rehearsal.message == "m"
+    assert "-  newTag: '1'\n+  newTag: '2'\n" in landing.dry_run.diff
+    assert landing.dry_run.message == "m"
     assert (branch.pushes, len(branch.history)) == (0, 1)
 
 
-def test_a_rehearsal_without_a_change_is_empty() -> None:
+def test_a_dry_run_without_a_change_is_empty() -> None:
     intent = wanting("1")
-    landing = rehearse(
+    landing = try_landing(
         MemoryBranch([shop(stage="1")]),
         lambda tip: [decide(tip, intent)],
         lambda _: "m",
         IMMEDIATE,
     )
-    assert (landing.decisions[0].status, landing.rehearsal) == ("unchanged", Rehearsal())
+    assert (landing.decisions[0].status, landing.dry_run) == ("unchanged", DryRun())

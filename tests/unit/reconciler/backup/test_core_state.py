@@ -21,7 +21,7 @@ class Core:
         self.groups = groups
         self.preferred = preferred
 
-    def request(self, method: str, path: str) -> dict[str, Any]:
+    def request(self, method: str, path: str, timeout: float = 0) -> dict[str, Any]:
         versions = [
             {"groupVersion": f"{GROUP}/{each}"} for each in sorted({self.preferred, "v1beta1"})
         ]
