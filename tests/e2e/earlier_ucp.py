@@ -6,7 +6,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from k8s_ucp.tools.catalogue import CATALOGUE
+from k8s_ucp.tools.catalogue import CATALOGUE, Edit
 
 ROOT = Path(__file__).resolve().parents[2]
 BEFORE = "Restart Docker for all workers at once in tests, run again what a stalled machine fails"
@@ -33,12 +33,19 @@ def source_of(subject: str, folder: Path) -> Path:
 
 
 def take_built_programs(catalogue: Path) -> None:
-    """Have the earlier version run this version's Argo CD, which has additional edits.
+    """Have the earlier version run this version's Argo CD and kwok, which have additional edits.
 
-    Its own build would take ten minutes, which is more than these tests may wait.
+    Its own builds would take ten minutes, which is more than these tests may wait.
     """
-    first, *later = CATALOGUE["argocd"].edits
     text = catalogue.read_text("utf-8")
+    first, *later = CATALOGUE["argocd"].edits
     known = next(line for line in text.splitlines() if f'Edit("{first.path}"' in line)
-    more = [f"Edit({each.path!r}, {each.old!r}, {each.new!r})," for each in later]
-    catalogue.write_text(text.replace(known, "\n".join([known, *more])), "utf-8")
+    text = text.replace(known, "\n".join([known, *map(_line, later)]))
+    kwok = CATALOGUE["kwok"]
+    edits = f"module={kwok.module!r}, edits=({''.join(map(_line, kwok.edits))}),"
+    text = text.replace('name="kwok",', f'name="kwok", {edits}')
+    catalogue.write_text(text, "utf-8")
+
+
+def _line(edit: Edit) -> str:
+    return f"Edit({edit.path!r}, {edit.old!r}, {edit.new!r}),"
